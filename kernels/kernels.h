@@ -151,12 +151,11 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     X(EL_OP_SUM_SQUARES, sum_squares)                                                                                  \
     /* sum[1] -> x[n] *= min(1, s / (sqrt(sum) + 1e-6))     d: n   s: s   (as torch's: of a sum that is NaN, NaN)   */ \
     X(EL_OP_CLIP, clip)                                                                                                \
-    /* Optimizers: lr is rate.h's of the step, by s: lr least and k: warmup cosine (0 0: s's lr in every step).     */ \
-    /* g[n] -> w[n] -= lr*g                                 d: n   s: lr least   k: warmup cosine                   */ \
+    /* g[n] -> w[n] -= lr*g                                 d: n   s: lr */                                            \
     X(EL_OP_SGD, sgd)                                                                                                  \
-    /* g[n] -> w[n], m[n]:  m = mu*m + g; w -= lr*m         d: n   s: lr least mu   k: warmup cosine                */ \
+    /* g[n] -> w[n], m[n]:  m = mu*m + g; w -= lr*m         d: n   s: lr mu */                                         \
     X(EL_OP_MOMENTUM, momentum)                                                                                        \
-    /* g[n] -> w[n], m[n], v[n]                 d: n   s: lr least beta1 beta2 eps decay   k: warmup cosine         */ \
+    /* g[n] -> w[n], m[n], v[n]                             d: n   s: lr beta1 beta2 eps decay */                      \
     /* torch.optim.AdamW, and Adam where decay is 0: w *= 1 - lr*decay, then                                        */ \
     /* m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g*g; t = step + 1;                                                    */ \
     /* w -= lr/(1-b1^t) * m / (sqrt(v)/sqrt(1-b2^t) + eps)                                                          */ \

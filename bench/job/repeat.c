@@ -53,19 +53,6 @@ static json_t *epochs_of(const struct el_train_result *result, const struct el_t
     return epochs;
 }
 
-/* One rank had fewer batches of an epoch, and all ended with it. */
-static json_t *uneven_of(const struct el_train_result *result, const struct el_train_config *config)
-{
-    struct el_uneven uneven;
-    if (result->n_agreements == 0 || el_uneven_read(config, &uneven) != EL_OK) return json_null();
-    json_t *batches = json_array();
-    for (int r = 0; r < config->n_devices; r++)
-        json_array_append_new(batches, json_integer((json_int_t)el_uneven_batches(&uneven, r, result->epoch_batches)));
-    return el_json_of(EL_KEY("rank", uneven.rank), EL_KEY("batches", batches),
-                      EL_KEY("agreements", result->n_agreements),
-                      EL_KEY("agreement_ms", (double)result->agreement_ns / 1e6 / (double)result->n_agreements));
-}
-
 static json_t *checkpoints_of(const struct el_train_result *result, const struct el_trial *trial)
 {
     const struct el_checkpoint_result *of = &result->checkpoints;
@@ -187,8 +174,8 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("communicator", result->comm), EL_KEY("comm_algorithms", el_json_filled(result->comm_algorithms)),
         EL_KEY("collectives", json_incref(m->collectives)), EL_KEY("epochs", epochs_of(result, trial)),
         EL_KEY("accuracy", accuracy(result->test.accuracy)), EL_KEY("evaluation", evaluation_of(&result->test, trial)),
-        EL_KEY("uneven", uneven_of(result, &trial->train)), EL_KEY("checkpoints", checkpoints_of(result, trial)),
-        EL_KEY("first_step", result->start), EL_KEY("machine", machine_of(trial)));
+        EL_KEY("checkpoints", checkpoints_of(result, trial)), EL_KEY("first_step", result->start),
+        EL_KEY("machine", machine_of(trial)));
 }
 
 static void put_accounts(json_t *repeat, const struct el_job_measurement *m, const json_t *accounts)

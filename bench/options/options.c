@@ -292,9 +292,6 @@ static enum el_status check_has_effect(const struct el_options *options)
         return el_fail(EL_ERR_INVALID, "--sort: there is no table by op: add --profile active=2");
     if (el_option_given(options, "eval") && options->train.epochs == 0)
         return el_fail(EL_ERR_INVALID, "--eval: nothing is evaluated without epochs: add --epochs 2");
-    if (el_option_given(options, "uneven") && options->train.epochs == 0)
-        return el_fail(EL_ERR_INVALID, "--uneven: only whole epochs end unevenly: give it to run or compare, and "
-                                       "--epochs 2");
     return EL_OK;
 }
 

@@ -89,24 +89,21 @@ static void put_training(json_t *config, const struct el_trial *trial)
     const bool cards = el_trial_backend(trial).gpu;
     json_t *lengths = json_pack("[I, I]", (json_int_t)trial->lengths.shortest, (json_int_t)trial->lengths.longest);
     if (!trial->lengths.longest) json_array_clear(lengths);
-    el_json_put_all(config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
-                    EL_KEY("freeze", train->model.freeze), EL_KEY("model_sizes", model_sizes(&train->model)),
-                    EL_KEY("lr", train->lr), EL_KEY("lr_warmup", train->lr_warmup),
-                    EL_KEY("lr_cosine", train->lr_cosine), EL_KEY("lr_min", train->lr_min),
-                    EL_KEY("momentum", train->momentum), EL_KEY("weight_decay", train->weight_decay),
-                    EL_KEY("clip", train->clip), EL_KEY("loss_function", choice("loss", (int)train->model.loss)),
-                    EL_KEY("augment", choice("augment", train->augment)),
-                    EL_KEY("length_by", choice("length-by", train->length_by_batch)),
-                    EL_KEY("bucket_lengths", choice("bucket-lengths", train->bucket_lengths)),
-                    EL_KEY("lengths", lengths), EL_KEY("words", trial->characters ? "characters" : "spaces"),
-                    EL_KEY("data_in", choice("data-in", trial->in_files)), EL_KEY("workers", train->loading.workers),
-                    EL_KEY("prefetch", train->loading.prefetch),
-                    EL_KEY("page_cache", choice("page-cache", train->loading.cold)),
-                    EL_KEY("pin_memory", cards ? choice("pin-memory", train->loading.pageable) : json_null()),
-                    EL_KEY("non_blocking", cards ? choice("non-blocking", (int)train->loading.transfer) : json_null()),
-                    EL_KEY("recompute", choice("recompute", train->model.recompute)),
-                    EL_KEY("zero_grad", choice("zero-grad", train->keep_grads)),
-                    EL_KEY("foreach", choice("foreach", (int)train->foreach)));
+    el_json_put_all(
+        config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
+        EL_KEY("freeze", train->model.freeze), EL_KEY("model_sizes", model_sizes(&train->model)),
+        EL_KEY("lr", train->lr), EL_KEY("momentum", train->momentum), EL_KEY("weight_decay", train->weight_decay),
+        EL_KEY("clip", train->clip), EL_KEY("loss_function", choice("loss", (int)train->model.loss)),
+        EL_KEY("length_by", choice("length-by", train->length_by_batch)),
+        EL_KEY("bucket_lengths", choice("bucket-lengths", train->bucket_lengths)), EL_KEY("lengths", lengths),
+        EL_KEY("words", trial->characters ? "characters" : "spaces"),
+        EL_KEY("data_in", choice("data-in", trial->in_files)), EL_KEY("workers", train->loading.workers),
+        EL_KEY("prefetch", train->loading.prefetch), EL_KEY("page_cache", choice("page-cache", train->loading.cold)),
+        EL_KEY("pin_memory", cards ? choice("pin-memory", train->loading.pageable) : json_null()),
+        EL_KEY("non_blocking", cards ? choice("non-blocking", (int)train->loading.transfer) : json_null()),
+        EL_KEY("recompute", choice("recompute", train->model.recompute)),
+        EL_KEY("zero_grad", choice("zero-grad", train->keep_grads)),
+        EL_KEY("foreach", choice("foreach", (int)train->foreach)));
 }
 
 /* The configuration as resolved, beyond what has a field of its own. */
@@ -216,8 +213,8 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats)
 {
     json_t *record = json_object(), *rows = json_array(), *ok = json_array(); /* those that finished */
-    static const char *const training[] = {"accuracy", "evaluation",     "uneven",      "checkpoints",   "first_step",
-                                           "restarts", "flops_per_step", "param_bytes", "trained_bytes", NULL};
+    static const char *const training[] = {"accuracy",       "evaluation",  "checkpoints",   "first_step", "restarts",
+                                           "flops_per_step", "param_bytes", "trained_bytes", NULL};
     double batch = (double)trial->train.global_batch;
     EL_EACH(repeat, repeats) {
         if (el_json_is(repeat, "status", "ok")) json_array_append(ok, repeat);

@@ -152,9 +152,7 @@ static enum el_status check_elastic(const struct el_trial *trial)
     if (trial->procs != trial->n_devices || el_mode_find(trial->train.mode)->one_process)
         return el_fail(EL_ERR_INVALID, "--elastic: mode %s has not a process for each device here: leave it out",
                        trial->train.mode);
-    struct el_uneven uneven = {.how = EL_UNEVEN_OFF};
-    EL_TRY(el_uneven_read(&trial->train, &uneven));
-    const char *fixed = trial->train.shares.n ? "shares" : uneven.how != EL_UNEVEN_OFF ? "uneven" : NULL;
+    const char *fixed = trial->train.shares.n ? "shares" : NULL;
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
         if (trial->train.mesh[axis] > 0) fixed = "mesh";
     if (!fixed) return EL_OK;

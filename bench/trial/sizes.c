@@ -38,8 +38,6 @@ enum el_status el_sizes_check(const struct el_model_config *given)
 /* What only some models take. */
 static enum el_status check_taken(const struct el_options *options, const struct el_model_info *info)
 {
-    if (options->train.augment && info->input != EL_INPUT_IMAGES)
-        return el_fail(EL_ERR_INVALID, "--augment on: model %s takes no images: leave it out", info->name);
     if (options->lengths.longest && info->input == EL_INPUT_IMAGES)
         return el_fail(EL_ERR_INVALID, "--lengths: model %s takes images, not sentences: leave it out", info->name);
     if (options->train.model.classes && info->input == EL_INPUT_TOKENS)

@@ -3,13 +3,12 @@
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/rate.h"
 
 EL_VECTOR enum el_status el_cpu_sgd(const struct el_kernel_args *args)
 {
     const float *restrict g = args->p[0]; /* [n] */
     float *restrict w = args->p[1];       /* [n] */
-    float lr = (float)el_rate(args, args->s[0], args->s[1]);
+    float lr = (float)args->s[0];
     int64_t n = args->d[0];
     for (int64_t i = 0; i < n; i++) w[i] -= lr * g[i];
     return EL_OK;
@@ -19,7 +18,7 @@ EL_VECTOR enum el_status el_cpu_momentum(const struct el_kernel_args *args)
 {
     const float *restrict g = args->p[0];                     /* [n] */
     float *restrict w = args->p[1], *restrict m = args->p[2]; /* [n] */
-    float lr = (float)el_rate(args, args->s[0], args->s[1]), mu = (float)args->s[2];
+    float lr = (float)args->s[0], mu = (float)args->s[1];
     int64_t n = args->d[0];
     for (int64_t i = 0; i < n; i++) {
         m[i] = mu * m[i] + g[i];
@@ -49,7 +48,7 @@ enum { ADAM_BLOCK = 1024 };
 
 enum el_status el_cpu_adam(const struct el_kernel_args *args)
 {
-    double lr = el_rate(args, args->s[0], args->s[1]), beta1 = args->s[2], beta2 = args->s[3], eps = args->s[4];
+    double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2], eps = args->s[3];
     double t = (double)args->step + 1;
     /* 1 - beta in double: 1 - 0.999f is wrong in its fifth digit. */
     const float scalars[8] = {(float)beta1,
@@ -59,7 +58,7 @@ enum el_status el_cpu_adam(const struct el_kernel_args *args)
                               (float)(lr / (1 - pow(beta1, t))),
                               (float)(1 / sqrt(1 - pow(beta2, t))),
                               (float)eps,
-                              (float)(1 - lr * args->s[5])};
+                              (float)(1 - lr * args->s[4])};
     const float *g = args->p[0];                             /* [n] */
     float *w = args->p[1], *m = args->p[2], *v = args->p[3]; /* [n] */
     float *denominator = args->p[4], *root = args->p[5];     /* [n] or NULL */

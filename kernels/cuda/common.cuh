@@ -227,27 +227,20 @@ __device__ static inline double block_sum(double value)
         return name<bf16>(args);                                                                                       \
     }
 
-/* For rows that depend on the step where `depends(args)`: `values` is a template of the op's arguments, which gives a
+/* For rows that depend on the step: `values` is a template of the op's arguments, which gives a
  * struct of them. */
-#define EL_CUDA_STEP_VALUES(name, values, depends)                                                                     \
+#define EL_CUDA_STEP_VALUES(name, values)                                                                              \
     static_assert(sizeof(values<double>(nullptr)) <= EL_STEP_VALUES_BYTES, "a graph keeps so many bytes for an op");   \
     extern "C" bool el_cuda_##name##_step_values_f32(const struct el_kernel_args *args, void *to)                      \
     {                                                                                                                  \
-        if (!depends(args)) return false;                                                                              \
         *static_cast<decltype(values<float>(nullptr)) *>(to) = values<float>(args);                                    \
         return true;                                                                                                   \
     }                                                                                                                  \
     extern "C" bool el_cuda_##name##_step_values_f64(const struct el_kernel_args *args, void *to)                      \
     {                                                                                                                  \
-        if (!depends(args)) return false;                                                                              \
         *static_cast<decltype(values<double>(nullptr)) *>(to) = values<double>(args);                                  \
         return true;                                                                                                   \
     }
-
-static inline bool depends_always(const struct el_kernel_args *)
-{
-    return true;
-}
 
 /* For rows with a workspace: `size` is a template of the op's arguments. */
 #define EL_CUDA_WORKSPACE(name, size)                                                                                  \

@@ -29,13 +29,13 @@
     X(EL_OP_CAST, cast)                                                                                                \
     X(EL_OP_FILL, fill)                                                                                                \
     X(EL_OP_CLIP, clip)                                                                                                \
+    X(EL_OP_SGD, sgd)                                                                                                  \
+    X(EL_OP_MOMENTUM, momentum)                                                                                        \
     X(EL_OP_MAX_NORM, max_norm)
 
 /* Those that depend on the step. */
 #define EL_CUDA_STEP_LIST(X)                                                                                           \
     X(EL_OP_DROPOUT, dropout)                                                                                          \
-    X(EL_OP_SGD, sgd)                                                                                                  \
-    X(EL_OP_MOMENTUM, momentum)                                                                                        \
     X(EL_OP_ADAM, adam)
 
 /* Those that need a workspace. */

@@ -57,4 +57,4 @@ template <typename REAL> static uint64_t step_of(const struct el_kernel_args *ar
 }
 
 EL_CUDA_RUN(dropout)
-EL_CUDA_STEP_VALUES(dropout, step_of, depends_always)
+EL_CUDA_STEP_VALUES(dropout, step_of)

@@ -1,45 +1,34 @@
 /* Fused optimizers: one pass over gradients, parameters and state; they are bound by memory. What depends on the step
  * is worked out by the host, in double. */
 #include "kernels/cuda/common.cuh"
-#include "kernels/rate.h"
-
-/* Of kernels that take it: `values`, in the place of `lr`; NULL: none. */
-template <typename REAL> static REAL rate_of(const struct el_kernel_args *args)
-{
-    return static_cast<REAL>(el_rate(args, args->s[0], args->s[1]));
-}
 
 /* g, w */
 template <typename REAL, int MOST>
-__global__ void sgd_kernel(const __grid_constant__ tensors<2, MOST> all, typename wide_of<REAL>::type lr,
-                           const typename wide_of<REAL>::type *values)
+__global__ void sgd_kernel(const __grid_constant__ tensors<2, MOST> all, typename wide_of<REAL>::type lr)
 {
     typedef typename wide_of<REAL>::type wide;
     const auto &own = all.each[own_tensor(all)];
     const REAL *__restrict__ g = static_cast<const REAL *>(own.p[0]);
     REAL *__restrict__ w = static_cast<REAL *>(own.p[1]);
-    if (values) lr = *values;
     EL_CUDA_EACH_OF(i, own) w[i] = rounded<REAL>(static_cast<wide>(w[i]) - lr * static_cast<wide>(g[i]));
 }
 
 template <typename REAL> static enum el_status sgd(const struct el_kernel_args *args)
 {
     typedef typename wide_of<REAL>::type wide;
-    return launch_tensors(args, "sgd", EL_CUDA_BOTH(sgd_kernel, 2, REAL), rate_of<wide>(args),
-                          static_cast<const wide *>(args->step_values));
+    return launch_tensors(args, "sgd", EL_CUDA_BOTH(sgd_kernel, 2, REAL), static_cast<wide>(args->s[0]));
 }
 
 /* g, w, m */
 template <typename REAL, int MOST>
 __global__ void momentum_kernel(const __grid_constant__ tensors<3, MOST> all, typename wide_of<REAL>::type lr,
-                                const typename wide_of<REAL>::type *values, typename wide_of<REAL>::type mu)
+                                typename wide_of<REAL>::type mu)
 {
     typedef typename wide_of<REAL>::type wide;
     const auto &own = all.each[own_tensor(all)];
     const REAL *__restrict__ g = static_cast<const REAL *>(own.p[0]);
     REAL *__restrict__ w = static_cast<REAL *>(own.p[1]);
     wide *__restrict__ m = static_cast<wide *>(own.p[2]);
-    if (values) lr = *values;
     EL_CUDA_EACH_OF(i, own)
     {
         wide moved = mu * m[i] + static_cast<wide>(g[i]);
@@ -51,8 +40,8 @@ __global__ void momentum_kernel(const __grid_constant__ tensors<3, MOST> all, ty
 template <typename REAL> static enum el_status momentum(const struct el_kernel_args *args)
 {
     typedef typename wide_of<REAL>::type wide;
-    return launch_tensors(args, "momentum", EL_CUDA_BOTH(momentum_kernel, 3, REAL), rate_of<wide>(args),
-                          static_cast<const wide *>(args->step_values), static_cast<wide>(args->s[2]));
+    return launch_tensors(args, "momentum", EL_CUDA_BOTH(momentum_kernel, 3, REAL), static_cast<wide>(args->s[0]),
+                          static_cast<wide>(args->s[1]));
 }
 
 template <typename REAL> struct adam_scalars {
@@ -89,7 +78,7 @@ __global__ void adam_kernel(const __grid_constant__ tensors<6, MOST> all,
 
 /* 1 - beta in double: 1 - 0.999f is wrong in its fifth digit. */
 template <typename REAL> static struct adam_scalars<REAL> scalars_of(const struct el_kernel_args *args) {
-    double lr = el_rate(args, args->s[0], args->s[1]), beta1 = args->s[2], beta2 = args->s[3];
+    double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2];
     double t = static_cast<double>(args->step) + 1;
     struct adam_scalars<REAL> s;
     s.beta1 = static_cast<REAL>(beta1);
@@ -98,8 +87,8 @@ template <typename REAL> static struct adam_scalars<REAL> scalars_of(const struc
     s.rest2 = static_cast<REAL>(1 - beta2);
     s.rate = static_cast<REAL>(lr / (1 - pow(beta1, t)));
     s.root = static_cast<REAL>(sqrt(1 - pow(beta2, t)));
-    s.eps = static_cast<REAL>(args->s[4]);
-    s.kept = static_cast<REAL>(1 - lr * args->s[5]);
+    s.eps = static_cast<REAL>(args->s[3]);
+    s.kept = static_cast<REAL>(1 - lr * args->s[4]);
     return s;
 }
 
@@ -205,11 +194,9 @@ template <typename REAL> static enum el_status max_norm(const struct el_kernel_a
 }
 
 EL_CUDA_RUN(sgd)
-EL_CUDA_STEP_VALUES(sgd, rate_of, el_rate_changes)
 EL_CUDA_RUN(momentum)
-EL_CUDA_STEP_VALUES(momentum, rate_of, el_rate_changes)
 EL_CUDA_RUN(adam)
-EL_CUDA_STEP_VALUES(adam, scalars_of, depends_always)
+EL_CUDA_STEP_VALUES(adam, scalars_of)
 EL_CUDA_RUN(sum_squares)
 EL_CUDA_WORKSPACE(sum_squares, parts_bytes)
 EL_CUDA_RUN(clip)

@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-#include "kernels/rate.h"
-
 #define EL_BODY "kernels/reference/optimizer.c"
 #include "kernels/reference/twice.h"
 
@@ -16,7 +14,7 @@ enum el_status NAME(sgd)(const struct el_kernel_args *args)
 {
     const REAL *g = args->p[0]; /* [n] */
     REAL *w = args->p[1];       /* [n] */
-    double lr = el_rate(args, args->s[0], args->s[1]);
+    double lr = args->s[0];
     for (int64_t i = 0; i < args->d[0]; i++) w[i] = (REAL)((double)w[i] - lr * (double)g[i]);
     return EL_OK;
 }
@@ -25,7 +23,7 @@ enum el_status NAME(momentum)(const struct el_kernel_args *args)
 {
     const REAL *g = args->p[0];            /* [n] */
     REAL *w = args->p[1], *m = args->p[2]; /* [n] */
-    double lr = el_rate(args, args->s[0], args->s[1]), mu = args->s[2];
+    double lr = args->s[0], mu = args->s[1];
     for (int64_t i = 0; i < args->d[0]; i++) {
         m[i] = (REAL)(mu * (double)m[i] + (double)g[i]);
         w[i] = (REAL)((double)w[i] - lr * (double)m[i]);
@@ -40,8 +38,8 @@ enum el_status NAME(adam)(const struct el_kernel_args *args)
     const REAL *g = args->p[0];                             /* [n] */
     REAL *w = args->p[1], *m = args->p[2], *v = args->p[3]; /* [n] */
     REAL *denominator = args->p[4], *root = args->p[5];     /* [n] or NULL */
-    double lr = el_rate(args, args->s[0], args->s[1]), beta1 = args->s[2], beta2 = args->s[3], eps = args->s[4];
-    double t = (double)args->step + 1, kept = 1 - lr * args->s[5];
+    double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2], eps = args->s[3];
+    double t = (double)args->step + 1, kept = 1 - lr * args->s[4];
     double rate = lr / (1 - pow(beta1, t)), correction = sqrt(1 - pow(beta2, t));
     for (int64_t i = 0; i < args->d[0]; i++) {
         double gradient = (double)g[i];

@@ -25,7 +25,6 @@ struct el_batcher {
     int64_t length;             /* EL_INPUT_IDS: words a row of the batch in work */
     int32_t *bins, *counts;     /* EL_INPUT_FEATURES: [seq], [features] zeros */
     struct el_tones tones;      /* EL_INPUT_IMAGES */
-    uint8_t *moved;             /* augmented: an image, where it is moved to */
     struct el_reader reader;
 };
 
@@ -93,8 +92,6 @@ static enum el_status prepare(struct el_batcher *batcher)
     case EL_INPUT_IMAGES:
         batcher->row_bytes = (size_t)el_image_bytes(spec->image) * type_bytes;
         el_tones_make(&batcher->tones);
-        if (spec->augment && !(batcher->moved = malloc((size_t)el_image_bytes(spec->image))))
-            return el_fail(EL_ERR_HOST_MEMORY, "no memory for an image");
     }
     return EL_OK;
 }
@@ -138,7 +135,6 @@ void el_batcher_close(struct el_batcher *batcher)
     free(batcher->order);
     free(batcher->bins);
     free(batcher->counts);
-    free(batcher->moved);
     free(batcher);
 }
 
@@ -188,15 +184,9 @@ static void put_ids(const struct el_batcher *batcher, const struct el_sample *sa
 }
 
 /* row: [image, image, 3] */
-static void put_image(const struct el_batcher *batcher, const struct el_sample *sample, int64_t position, void *row)
+static void put_image(const struct el_batcher *batcher, const struct el_sample *sample, void *row)
 {
-    const struct el_loader_spec *spec = &batcher->spec;
-    const uint8_t *pixels = sample->pixels;
-    if (batcher->moved) {
-        el_image_augment(pixels, spec->image, spec->seed, batcher->order_epoch, position, batcher->moved);
-        pixels = batcher->moved;
-    }
-    el_tones_row(&batcher->tones, pixels, spec->image, spec->dtype, row);
+    el_tones_row(&batcher->tones, sample->pixels, batcher->spec.image, batcher->spec.dtype, row);
 }
 
 /* position < 0: a row of zeros (the padding's id is 0), of labels -1. */
@@ -224,7 +214,7 @@ static enum el_status fill_row(struct el_batcher *batcher, int64_t position, voi
                         batcher->spec.dtype, row);
         break;
     case EL_INPUT_IMAGES:
-        put_image(batcher, &sample, position, row);
+        put_image(batcher, &sample, row);
         break;
     }
     return EL_OK;

@@ -156,7 +156,6 @@ struct el_loader_spec {
     bool bucket;
     int64_t features;    /* EL_INPUT_FEATURES: bins a sample */
     int64_t image;       /* EL_INPUT_IMAGES: side of an image, which must be the set's */
-    bool augment;        /* EL_INPUT_IMAGES: moved and mirrored */
     enum el_dtype dtype; /* of features and images */
     struct el_loading loading;
 };

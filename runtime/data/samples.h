@@ -140,9 +140,6 @@ struct el_tones {
 void el_tones_make(struct el_tones *tones);
 /* row: [side, side, 3] of f32 or f64. */
 void el_tones_row(const struct el_tones *tones, const uint8_t *pixels, int64_t side, enum el_dtype dtype, void *row);
-/* An image of the same side, moved and mirrored as drawn for (seed, epoch, position). */
-void el_image_augment(const uint8_t *pixels, int64_t side, uint64_t seed, int64_t epoch, int64_t position,
-                      uint8_t *moved);
 
 /* order[0 .. length - 1] = a permutation of 0 .. length - 1: a pure function of (length, seed, epoch). */
 void el_permute(int64_t length, uint64_t seed, int64_t epoch, int64_t *order);

@@ -60,7 +60,7 @@ enum el_status el_gate_gradients(const struct el_train_config *config, const str
                                  double *loss_p, double **grads_p)
 {
     struct el_train_config still = *config;
-    still.lr = still.lr_min = still.clip = 0;
+    still.lr = still.clip = 0;
     still.model.max_norm = 0;
     still.keep_grads = true;
     still.warmup = still.epochs = 0;

@@ -496,21 +496,6 @@ void el_reducer_finish(struct el_reducer *reducer)
     reducer->map_known = spec->unused == EL_UNUSED_STATIC && !reducer->unfinished;
 }
 
-void el_reducer_shadow(struct el_reducer *reducer, struct el_program *program)
-{
-    const struct el_shard *shard = reducer->spec.shard;
-    el_reducer_begin(reducer, program, NULL);
-    for (int b = 0; b < reducer->n_buckets; b++) {
-        struct bucket *bucket = &reducer->buckets[b];
-        el_shard_issue_fill_as(shard, program, EL_PHASE_REDUCE, "zeros of a joined rank",
-                               el_config_reduced(shard->config), el_view_of(bucket->buffer, 0), bucket->count, 0);
-        bucket->n_pending = 0;
-    }
-    launch_complete(reducer);
-    for (int b = 0; b < reducer->n_buckets; b++)
-        el_program_wait(program, shard->device, EL_STREAM_COMPUTE, reducer->buckets[b].reduced_op);
-}
-
 enum el_status el_reducer_check(const struct el_reducer *reducer)
 {
     return reducer->map ? used_map_check(reducer->map) : EL_OK;

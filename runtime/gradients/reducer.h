@@ -88,8 +88,6 @@ void el_reducer_own(const struct el_reducer *reducer, int param, int64_t *first_
  */
 void el_reducer_ready(void *reducer, int param);
 void el_reducer_finish(struct el_reducer *reducer);
-/* A whole step of a member that has no gradients: zeros into all buckets, whose sums it does not take. */
-void el_reducer_shadow(struct el_reducer *reducer, struct el_program *program);
 /* After a step: whether what was taken to be unused is so for all members. Blocking. */
 enum el_status el_reducer_check(const struct el_reducer *reducer);
 

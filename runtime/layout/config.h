@@ -45,13 +45,11 @@ struct el_train_config {
     enum el_dtype dtype;          /* of all that model.precision leaves in full */
     enum el_hook hook;
     enum el_optimizer_kind optimizer;
-    double lr;                    /* negative: el_train_default_lr */
-    int64_t lr_warmup, lr_cosine; /* steps (kernels/rate.h); 0: none */
-    double lr_min;                /* the cosine's end */
-    double weight_decay;          /* EL_OPT_ADAMW's alone; negative: el_train_default_weight_decay */
-    double clip;                  /* the most that the norm of all gradients may be; 0: any */
-    double momentum;              /* EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
-    enum el_foreach foreach;      /* EL_FOREACH_AUTO: off */
+    double lr;               /* negative: el_train_default_lr */
+    double weight_decay;     /* EL_OPT_ADAMW's alone; negative: el_train_default_weight_decay */
+    double clip;             /* the most that the norm of all gradients may be; 0: any */
+    double momentum;         /* EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
+    enum el_foreach foreach; /* EL_FOREACH_AUTO: off */
     bool keep_grads;   /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
     bool overlap;      /* ddp: all-reduce during backward */
     bool bucket_view;  /* ddp: gradients are born in the buckets (PyTorch's gradient_as_bucket_view) */
@@ -61,7 +59,6 @@ struct el_train_config {
     struct el_loading loading; /* how batches come to be; what is injected there is the devices' to say */
     bool length_by_batch; /* training's batches are padded to their own longest sentence, not to the model's `seq` */
     bool bucket_lengths;  /* they have sentences of similar length */
-    bool augment;         /* models over images: training images are moved and mirrored */
     int64_t global_batch;
     int n_devices;           /* of the job; what the mode makes of them is its layout */
     int mesh[EL_AXIS_COUNT]; /* devices along each axis, in modes that have `--mesh`; 0: not given */
@@ -71,8 +68,6 @@ struct el_train_config {
     int control_pairs; /* blocks on and blocks off; together they take about min_time_s */
     int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
     enum el_eval eval;
-    char uneven[48]; /* ddp, with epochs: which rank has fewer batches, and what then (layout.h); empty: "off" */
-    /* ddp. 0: not given. PyTorch's rule: a given cap is the first bucket's limit too. */
     size_t bucket_first_bytes, bucket_cap_bytes;
     enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */
     double comm_timeout_s;                 /* of a collective's wait for others; 0: none */

@@ -24,27 +24,7 @@ struct settings {
 static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
 {
     (void)layout;
-    struct el_uneven uneven;
-    EL_TRY(el_uneven_read(config, &uneven));
-    const bool unused = config->find_unused || ((const struct settings *)el_mode_settings(config))->static_graph;
-    const char *counts = config->optimizer == EL_OPT_ADAM    ? "--optimizer adam"
-                         : config->optimizer == EL_OPT_ADAMW ? "--optimizer adamw"
-                         : config->lr_warmup > 0             ? "--lr-warmup"
-                         : config->lr_cosine > 0             ? "--lr-cosine"
-                                                             : NULL;
-    if (uneven.how == EL_UNEVEN_JOIN && counts)
-        return el_fail(EL_ERR_INVALID, "--uneven %s: leave %s out, whose steps a joined rank would not count",
-                       config->uneven, counts);
-    if (uneven.how == EL_UNEVEN_JOIN && unused)
-        return el_fail(EL_ERR_INVALID, "--uneven %s: leave %s out", config->uneven,
-                       config->find_unused ? "--find-unused on" : "--static-graph on");
-    if (uneven.how == EL_UNEVEN_JOIN && config->shares.n > 0)
-        return el_fail(EL_ERR_INVALID, "--uneven %s: ranks count alike in it: leave --shares out", config->uneven);
-    if (config->device_graph && uneven.how)
-        return el_fail(EL_ERR_INVALID, "--graph on and --uneven %s: ranks launch their graphs together: leave one out",
-                       config->uneven);
     EL_TRY(el_mode_check_graph(config));
-    if (uneven.how == EL_UNEVEN_HANG && config->comm_timeout_s == 0) config->comm_timeout_s = EL_UNEVEN_TIMEOUT_S;
     return EL_OK;
 }
 
@@ -64,7 +44,7 @@ static enum el_status setup(struct el_worker *worker)
     EL_TRY(el_reducer_open(&spec, &reducer));
     worker->state = reducer;
     worker->comm = el_comm_backend(worker->world);
-    return el_share_send_weights(worker, worker->world, 0, true);
+    return el_share_send_weights(worker, worker->world);
 }
 
 static enum el_status begin_round(struct el_worker *worker, int round)
@@ -82,11 +62,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     struct el_share_hooks hooks = el_share_reduce_by(worker->state);
     hooks.overwrite = worker->config->bucket_view && !worker->config->keep_grads;
     if (worker->config->broadcast_buffers)
-        el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, worker->buffers_root, program);
-    if (worker->joined) {
-        el_reducer_shadow(worker->state, program);
-        return EL_OK;
-    }
+        el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, program);
     return el_share_step(worker, program, &hooks);
 }
 
@@ -116,18 +92,6 @@ static const struct el_mode_option static_graph = {
     .choices = "off|on",
     .initial = "off"};
 
-static const struct el_mode_option uneven = {
-    .name = "uneven",
-    .argument = "HOW",
-    .help = "with --epochs: the last rank has one batch fewer. stop: ranks agree before each step, and end the epoch "
-            "with it; join: it shadows the others' all-reduces, as PyTorch's Join; hang: the others wait until "
-            "--comm-timeout (5 s unless given); which rank, and how many: "
-            "stop:rank=1,batches=3",
-    .kind = EL_MODE_TEXT,
-    EL_MODE_FIELD(uneven),
-    .bytes = sizeof((struct el_train_config *)0)->uneven,
-    .initial = "off"};
-
 static const struct el_mode_option *const options[] = {&el_mode_procs,
                                                        &el_mode_overlap,
                                                        &el_mode_comm_hook,
@@ -140,7 +104,6 @@ static const struct el_mode_option *const options[] = {&el_mode_procs,
                                                        &el_mode_broadcast_buffers,
                                                        &el_mode_shares,
                                                        &el_mode_share_weights,
-                                                       &uneven,
                                                        &el_mode_graph,
                                                        NULL};
 

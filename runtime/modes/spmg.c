@@ -106,7 +106,7 @@ static enum el_status setup(struct el_worker *worker)
     spmg->dp.grad_ready = el_reducer_ready;
     for (int m = 0; m < worker->n_members; m++) EL_TRY(open_member(worker, m));
     if (worker->layout->n_workers > 1) worker->comm = el_comm_backend(worker->world);
-    EL_TRY(el_share_send_weights(worker, worker->world, 0, true));
+    EL_TRY(el_share_send_weights(worker, worker->world));
     return worker->graph->n_buffers > 0 ? send_first_buffers(&spmg->dp) : EL_OK;
 }
 
@@ -162,7 +162,7 @@ static void sync_params(struct spmg *spmg)
     el_dp_free_params(dp);
     for (int p = 0; p < first->graph->n_params; p++) dp->replica[0].grads[p] = first->grads[p];
     if (!dp->worker->config->broadcast_buffers) return;
-    el_buffers_issue_broadcast(dp->worker->world, first, 0, dp->program);
+    el_buffers_issue_broadcast(dp->worker->world, first, dp->program);
     el_dp_send_buffers(dp);
 }
 

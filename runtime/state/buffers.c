@@ -48,11 +48,9 @@ struct el_comm_op el_buffers_broadcast(const struct el_shard *shard, struct el_v
                                .join = true};
 }
 
-void el_buffers_issue_broadcast(struct el_comm *comm, const struct el_shard *shard, int root,
-                                struct el_program *program)
+void el_buffers_issue_broadcast(struct el_comm *comm, const struct el_shard *shard, struct el_program *program)
 {
     if (shard->graph->n_buffers == 0 || el_comm_size(comm) == 1) return;
-    struct el_comm_op op = el_buffers_broadcast(shard, shard->buffers[0]);
-    op.root = root;
+    const struct el_comm_op op = el_buffers_broadcast(shard, shard->buffers[0]);
     el_comm_issue(comm, program, &op, NULL);
 }

@@ -2,7 +2,7 @@
  * statistics. All of a graph's lie in one piece of memory, in its order, so that they are sent and copied at once.
  *
  *     el_buffers_view(graph, dtype, storage, views);          views[n_buffers] of el_buffers_bytes of memory
- *     el_buffers_issue_broadcast(comm, shard, 0, program);    in a step: all get those of comm's first member
+ *     el_buffers_issue_broadcast(comm, shard, program);    in a step: all get those of comm's first member
  *     el_copies_read(worker, ...);                            after the last step, as numbers (runtime/worker/copies.h)
  *
  * Whether ranks get rank 0's in each step, or have their own, is the mode's to say (docs/semantics.md). Evaluation
@@ -28,5 +28,4 @@ int64_t el_buffers_place(const struct el_graph *graph, int b);
 /* The broadcast of a shard's buffers, which lie at `data`. */
 struct el_comm_op el_buffers_broadcast(const struct el_shard *shard, struct el_view data);
 /* From member `root` to the others, in a collective of phase comm; nothing for a group of one. */
-void el_buffers_issue_broadcast(struct el_comm *comm, const struct el_shard *shard, int root,
-                                struct el_program *program);
+void el_buffers_issue_broadcast(struct el_comm *comm, const struct el_shard *shard, struct el_program *program);

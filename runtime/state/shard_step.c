@@ -65,24 +65,21 @@ static struct el_kernel_op update_of(const struct el_shard *shard, const struct 
                               .views = {grads[p], updated(shard, p), shard->slots[0][p], shard->slots[1][p]},
                               .args.d = {updated_count(shard, p)}};
     op.args.s[0] = config->lr;
-    op.args.s[1] = config->lr_min;
-    op.args.k[0] = (uint64_t)config->lr_warmup;
-    op.args.k[1] = (uint64_t)config->lr_cosine;
     switch (config->optimizer) {
     case EL_OPT_SGD:
         op.op = EL_OP_SGD;
         break;
     case EL_OPT_MOMENTUM:
         op.op = EL_OP_MOMENTUM;
-        op.args.s[2] = config->momentum;
+        op.args.s[1] = config->momentum;
         break;
     case EL_OPT_ADAM:
     case EL_OPT_ADAMW:
         op.op = EL_OP_ADAM;
-        op.args.s[2] = 0.9;
-        op.args.s[3] = 0.999;
-        op.args.s[4] = 1e-8;
-        op.args.s[5] = config->weight_decay;
+        op.args.s[1] = 0.9;
+        op.args.s[2] = 0.999;
+        op.args.s[3] = 1e-8;
+        op.args.s[4] = config->weight_decay;
         break;
     }
     return op;

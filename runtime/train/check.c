@@ -46,14 +46,6 @@ static enum el_status check_optimizer(const struct el_train_config *config)
         return el_fail(EL_ERR_INVALID, "--weight-decay %g: must be a number from 0 up", config->weight_decay);
     if (config->weight_decay > 0 && config->optimizer != EL_OPT_ADAMW)
         return el_fail(EL_ERR_INVALID, "--weight-decay: only --optimizer adamw has it: leave one of them out");
-    if (config->lr_warmup < 0 || config->lr_cosine < 0)
-        return el_fail(EL_ERR_INVALID, "--lr-%s %lld: must not be negative",
-                       config->lr_warmup < 0 ? "warmup" : "cosine",
-                       (long long)(config->lr_warmup < 0 ? config->lr_warmup : config->lr_cosine));
-    if (config->lr_min > 0 && config->lr_cosine == 0)
-        return el_fail(EL_ERR_INVALID, "--lr-min: the learning rate stays at --lr: add --lr-cosine 100");
-    if (!(config->lr_min >= 0 && config->lr_min <= config->lr))
-        return el_fail(EL_ERR_INVALID, "--lr-min %g: must be from 0 to --lr (%g)", config->lr_min, config->lr);
     if (!(config->clip >= 0) || isinf(config->clip))
         return el_fail(EL_ERR_INVALID, "--clip %g: must be a number from 0 up", config->clip);
     return EL_OK;
@@ -110,8 +102,6 @@ static enum el_status check_lengths(const struct el_train_config *config)
     if (el_mode_cuts(config->mode) || config->mesh[EL_AXIS_STAGE] > 1)
         reason = "its stages pass on values of one length: take another mode";
     if (config->device_graph) reason = "a graph has one length: leave --graph on out";
-    if (config->uneven[0] && strcmp(config->uneven, "off") != 0)
-        reason = "its ranks have as many batches: leave --uneven out";
     if (config->loading.transfer == EL_TRANSFER_AHEAD)
         reason = "a batch that comes a step ahead has another length: leave --non-blocking ahead out";
     return reason ? el_fail(EL_ERR_INVALID, "--length-by batch: %s: %s", config->mode, reason) : EL_OK;

@@ -148,8 +148,7 @@ static bool is_recorded(const struct el_run *run, int64_t number)
     return !run->result.alternates || (number - run->n_warmup) % 2 == 1;
 }
 
-/* `skipped`: batches of the loader's before this step that nobody has taken. */
-static enum el_status step(struct el_run *run, uint64_t number, uint64_t skipped)
+static enum el_status step(struct el_run *run, uint64_t number)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     struct el_probe probe = hooks->probes ? hooks->probes[run->first] : (struct el_probe){.context = NULL};
@@ -159,7 +158,7 @@ static enum el_status step(struct el_run *run, uint64_t number, uint64_t skipped
     const int round = run->round;
     for (int m = 0; m < run->worker.n_members; m++)
         for (int64_t k = 0; k < run->worker.config->n_accumulate; k++)
-            run->worker.members[m].feeds[k].skipped = skipped;
+            run->worker.members[m].feeds[k].skipped = (uint64_t)-run->origin;
     EL_TRY(change_round(run, number));
     EL_TRY(el_run_choose(run, number));
     for (int m = 0; m < run->worker.n_members; m++) EL_TRY(el_feed_begin(run->worker.members[m].feeds, number));
@@ -174,7 +173,7 @@ static enum el_status step(struct el_run *run, uint64_t number, uint64_t skipped
         if (run->lengths) run->flops += el_program_model_flops(run->program);
     }
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
-    if (!run->worker.joined) EL_TRY(read_loss(run, &run->result.loss[number]));
+    EL_TRY(read_loss(run, &run->result.loss[number]));
     run->result.wall_ns[number] = el_clock_ns() - begin;
     return EL_OK;
 }
@@ -257,15 +256,14 @@ static enum el_status mean_losses(struct el_run *run, int64_t first, double *los
     const int64_t n = run->n_done - first;
     for (int64_t i = 0; i < n; i++) losses[i] = run->result.loss[first + i] * el_share_weight_of_worker(&run->worker);
     EL_TRY(el_worker_sum_in_order(&run->worker, losses, n));
-    for (int64_t i = 0; i < n; i++)
-        losses[i] = el_run_loss_weight(run, first + i) * (losses[i] / el_layout_losses(run->worker.layout));
+    for (int64_t i = 0; i < n; i++) losses[i] /= el_layout_losses(run->worker.layout);
     return EL_OK;
 }
 
 /* Step by step, wherever checkpoints were: so that a job that goes on has the same sum. */
 enum el_status el_run_epoch_loss(struct el_run *run, double *loss_p)
 {
-    const int64_t steps = run->session->config->epochs ? el_run_epoch_steps(run) : 0, n = run->n_done - run->summed;
+    const int64_t steps = run->session->config->epochs ? run->data_steps : 0, n = run->n_done - run->summed;
     if (!steps) return EL_OK;
     double *losses = malloc((size_t)(n + 1) * sizeof *losses);
     enum el_status status = losses ? mean_losses(run, run->summed, losses) : el_fail_errno("losses of an epoch");
@@ -301,29 +299,17 @@ static void report(const struct el_run *run)
     }
 }
 
-/* Step i of the run, which is at this place of its epoch. */
-static enum el_status next_step(struct el_run *run, int64_t i, int64_t epoch_steps)
-{
-    const int64_t batch = i - run->origin, epoch = epoch_steps ? batch / epoch_steps : 0;
-    const int64_t place = batch - epoch * epoch_steps, skipped = epoch * (run->result.epoch_batches - epoch_steps);
-    EL_TRY(el_run_ask_all(run, place));
-    enum el_status status = step(run, (uint64_t)i, (uint64_t)(skipped - run->origin));
-    return status == EL_OK ? EL_OK : el_run_explain_wait(run, status, place);
-}
-
 static enum el_status train(struct el_run *run, int64_t epoch_steps)
 {
     int64_t epoch_begin = el_clock_ns();
     for (int64_t i = run->start; i < run->n_warmup + run->n_steps; i++) {
         if (i == run->n_warmup) EL_TRY(el_run_settle(run));
         if (i == run->n_warmup) EL_TRY(end_warmup(run));
-        EL_TRY(next_step(run, i, epoch_steps));
+        EL_TRY(step(run, (uint64_t)i));
         run->n_done = i + 1;
         report(run);
         if (run->n_done == run->n_warmup + run->n_steps) EL_TRY(plan_steps(run));
         if (epoch_steps && (i + 1 - run->origin) % epoch_steps == 0) {
-            EL_TRY(el_run_ask_all(run, epoch_steps)); /* the last answer: no */
-            EL_TRY(el_run_end_join(run));
             EL_TRY(end_epoch(run, epoch_begin));
             epoch_begin = el_clock_ns();
         }
@@ -346,7 +332,6 @@ static enum el_status keep_own_losses(struct el_run *run)
     struct el_train_result *result = &run->result;
     if (layout->n_workers == 1 || el_layout_losses(layout) != layout->n_workers) return EL_OK;
     int64_t n = run->n_done - run->start; /* that all workers have */
-    if (run->uneven.how == EL_UNEVEN_JOIN) n = el_uneven_batches(&run->uneven, run->uneven.rank, result->epoch_batches);
     result->n_own = n < EL_OWN_LOSSES ? (int)n : EL_OWN_LOSSES;
     result->own_loss = calloc((size_t)layout->n_workers * (size_t)result->n_own, sizeof *result->own_loss);
     if (!result->own_loss) return el_fail_errno("losses of %d workers", layout->n_workers);
@@ -387,15 +372,9 @@ enum el_status el_run_loop(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
     struct el_train_result *result = &run->result;
-    EL_TRY(el_uneven_read(config, &run->uneven));
     const struct el_loader *loader = run->worker.members[0].feeds->loader;
     run->data_steps = loader ? el_loader_steps_per_epoch(loader) : 0;
-    if (config->epochs) result->epoch_batches = run->data_steps;
-    const int64_t epoch_steps = el_run_epoch_steps(run);
-    if (config->epochs) run->data_steps = epoch_steps;
-    if (config->epochs && epoch_steps < 1)
-        return el_fail(EL_ERR_INVALID, "--uneven %s: an epoch has %lld batches: leave rank %d at least one",
-                       config->uneven, (long long)result->epoch_batches, run->uneven.rank);
+    const int64_t epoch_steps = config->epochs ? run->data_steps : 0;
     run->round = -1;
     result->best_epoch = -1;
     run->best_accuracy = result->test.accuracy = -1;

@@ -45,7 +45,7 @@ static enum el_status issue(struct el_run *run)
     el_program_on_failure(run->program, abort_worker, &run->worker);
     if (run->n_programs > 1) el_program_borrow(run->program, run->programs[0].program);
     EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
-    for (int m = 0; m < run->worker.n_members && !run->worker.joined; m++)
+    for (int m = 0; m < run->worker.n_members; m++)
         el_feed_issue_next(run->worker.members[m].feeds, run->program); /* with micro-steps there is no next */
     if (run->session->config->device_graph && run->round + 1 == run->session->mode->rounds)
         el_program_use_graph(run->program);
@@ -86,7 +86,7 @@ enum el_status el_run_issue(struct el_run *run, bool first)
     EL_TRY(issue(run));
     for (int i = 0; (comm = el_worker_comm(&run->worker, i)); i++) el_comm_end_program(comm);
     note_algorithms(run);
-    if (!run->worker.joined) run->result.flops_per_step = el_program_model_flops(run->program);
+    run->result.flops_per_step = el_program_model_flops(run->program);
     if (run->n_programs > 1 && !el_program_has_borrowed(run->program)) keep_last(run);
     return EL_OK;
 }

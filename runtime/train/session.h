@@ -51,8 +51,7 @@ struct el_run {
     struct el_train_result result; /* filled as it goes; wall_ns has the warm-up's steps too until the end */
     int64_t n_warmup, n_steps, n_done;
     int64_t *step_ns; /* n_warmup + n_steps */
-    struct el_uneven uneven;
-    int64_t start; /* steps that were made before, by the job whose checkpoint it goes on from: numbers go on */
+    int64_t start;    /* steps that were made before, by the job whose checkpoint it goes on from: numbers go on */
     /* Steps of an epoch of the data, and the step at which the data would have begun if all batches had been of this
      * size: step i is batch i - origin. Other than 0 where a checkpoint was of another batch. */
     int64_t data_steps, origin;
@@ -79,18 +78,6 @@ void el_run_drop_programs(struct el_run *run);
 enum el_status el_run_settle(struct el_run *run);
 /* control.c: the blocks after the measured steps, where they are asked for. */
 enum el_status el_run_control(struct el_run *run);
-
-/* uneven.c: before the step at this place of its epoch. Stop, join: all ranks say whether they have a batch. Hang:
- * a rank that has none comes back when the others have given up. */
-enum el_status el_run_ask_all(struct el_run *run, int64_t place);
-/* What a failed step at this place means, where a rank has run out: the status, with a message that says it. */
-enum el_status el_run_explain_wait(const struct el_run *run, enum el_status status, int64_t place);
-/* Join: behind an epoch's last step all ranks get the last ones' weights; and what a step's mean loss over all ranks is
- * multiplied with, of which those that have joined had none. */
-enum el_status el_run_end_join(struct el_run *run);
-double el_run_loss_weight(const struct el_run *run, int64_t i);
-/* Steps of an epoch that all ranks make. */
-int64_t el_run_epoch_steps(const struct el_run *run);
 
 /* evaluate.c: what the current weights answer over a split, by rank and in all. All workers call it. The caller frees
  * evaluation_p->ranks; after a failure there is nothing to free. */

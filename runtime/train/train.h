@@ -93,9 +93,6 @@ struct el_train_result {
     double *own_loss;
     int n_own, n_own_workers;
     struct el_checkpoint_result checkpoints;
-    int64_t epoch_batches; /* that an epoch's samples make; 0: no whole epochs */
-    int64_t n_agreements;  /* of ranks that end an epoch together (--uneven stop); 0: none */
-    int64_t agreement_ns;  /* of this process's first worker, of all of them together */
     int n_epochs;
     struct el_epoch_result *epochs;
     int best_epoch;            /* by held-out accuracy; -1 */

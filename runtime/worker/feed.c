@@ -102,7 +102,6 @@ enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spe
                                     .bucket = config->bucket_lengths && spec->split == EL_SPLIT_TRAIN,
                                     .features = el_model_size(&config->model, "features"),
                                     .image = el_model_size(&config->model, "image"),
-                                    .augment = config->augment && spec->split == EL_SPLIT_TRAIN,
                                     .dtype = config->dtype,
                                     .loading = config->loading};
     const struct el_inject *inject = el_device_inject(spec->device);

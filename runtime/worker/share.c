@@ -252,7 +252,7 @@ enum el_status el_share_step(struct el_worker *worker, struct el_program *progra
     return EL_OK;
 }
 
-enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm, int root, bool buffers)
+enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm)
 {
     const struct el_shard *shard = &worker->members[0].shard;
     struct el_program *program;
@@ -263,13 +263,12 @@ enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *c
         struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
                                 .dtype = i % 2 ? el_config_computed(worker->config) : el_config_stored(worker->config),
                                 .count = (size_t)el_param_count(shard->graph, p),
-                                .root = root,
                                 .data = (i % 2 ? shard->casts : shard->params)[p],
                                 .label = shard->graph->params[p].name,
                                 .phase = EL_PHASE_COMM};
         if (op.data.buffer) el_comm_issue(comm, program, &op, NULL);
     }
-    if (buffers) el_buffers_issue_broadcast(comm, shard, root, program);
+    el_buffers_issue_broadcast(comm, shard, program);
     enum el_status status = el_program_end(program);
     if (status == EL_OK) status = el_program_run(program, 0, NULL);
     el_program_destroy(program);

@@ -67,9 +67,8 @@ void el_share_sum_pieces(struct el_worker *worker, struct el_program *program, c
 /* The mean over the micro-steps of a member. */
 enum el_status el_share_read_loss(const struct el_member *member, double *loss_p);
 
-/* Everybody of `comm` gets member root's weights, and its buffers where `buffers` says so: those of the worker's first
- * shard, in a step of its own. Blocking. Collective. */
-enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm, int root, bool buffers);
+/* Everybody of `comm` gets its first member's weights and buffers, in a step of their own. Blocking. Collective. */
+enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm);
 
 /* loss [1] = mean over `batch` rows; dlogits [batch, classes] gets its gradient. `pieces`: among devices that have some
  * of the classes each, which exchange three numbers a row; NULL: there are no others. */

@@ -30,8 +30,6 @@ struct el_worker {
     struct el_comm *group[EL_AXIS_COUNT];
     struct el_member *members;
     int n_members;
-    bool joined;      /* its batches have run out: in the step that is issued it only shadows the others' collectives */
-    int buffers_root; /* whose buffers are broadcast in that step; 0 but in a join */
     const char *comm; /* the mode's, from setup: what its members talk by in a step; NULL: they do not */
     void *state;      /* the mode's: set in setup, freed in teardown */
 };

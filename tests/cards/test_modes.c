@@ -178,7 +178,6 @@ static void configure_way(const struct way *way, struct el_train_config *config)
     config->foreach = EL_FOREACH_ON; /* as usual on cards */
     config->loading = way->loading;
     if (way->scheduled) {
-        config->lr_warmup = STEPS;
         config->weight_decay = config->optimizer == EL_OPT_ADAMW ? 0.1 : 0;
         config->clip = 0.1;
     }

@@ -58,9 +58,9 @@ plain() {
 
 @test "a folder of images is trained on, moved and mirrored, by one-hot squared error" {
     plain ant cat
-    run --separate-stderr "$EVENLOAD" run "${TINY_RESNET[@]}" --data set --image 16 --augment on --loss mse --out r
+    run --separate-stderr "$EVENLOAD" run "${TINY_RESNET[@]}" --data set --image 16 --loss mse --out r
     [[ $status -eq 0 ]] || show
-    [[ $(json r/results.json '[(c["model_sizes"]["image"], c["model_sizes"]["classes"], c["augment"], c["loss_function"]) for c in [d["trials"][0]["config"]]]') == "[(16, 2, 'on', 'mse')]" ]] || show
+    [[ $(json r/results.json '[(c["model_sizes"]["image"], c["model_sizes"]["classes"], c["loss_function"]) for c in [d["trials"][0]["config"]]]') == "[(16, 2, 'mse')]" ]] || show
     [[ $(json r/results.json 'all(0 < x < 1e3 for x in d["trials"][0]["loss"])') == True ]] || show
 }
 
@@ -84,7 +84,6 @@ plain() {
     refuses "train.txt: 8 bytes are not a whole number of CIFAR-10's records" "$EVENLOAD" run "${TINY_RESNET[@]}" --data train.txt
     refuses "nowhere: No such file" "$EVENLOAD" run "${TINY_RESNET[@]}" --data nowhere
     refuses "is a directory; give a file in it" "$EVENLOAD" run --data set
-    refuses "--augment on: model textcnn takes no images" "$EVENLOAD" run --augment on
 }
 
 @test "a dry run counts images and reads none" {

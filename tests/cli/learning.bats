@@ -99,18 +99,3 @@ END
     refuses "--eval: nothing is evaluated without epochs: add --epochs 2" "$EVENLOAD" run --mode ddp --eval each
     refuses "--eval" "$EVENLOAD" run --mode ddp --epochs 1 --eval all
 }
-
-@test "--uneven: ranks that agree end an epoch together, those that do not hang until the time-out, and the error says why" {
-    local how=(--devices 2 --model mlp --features 16 --hidden 8 --data synthetic --batch 256 --epochs 2 --quiet)
-    "$EVENLOAD" run --mode ddp "${how[@]}" --uneven stop:rank=0,batches=3 --json --out stop >stop.json
-    [[ $(json stop.json 'd["uneven"]["rank"], d["uneven"]["batches"], d["uneven"]["agreements"], len(d["loss"])') == "(0, [11, 14], 24, 22)" ]]
-    [[ $(json stop.json 'd["uneven"]["agreement_ms"] > 0, d["config"]["uneven"], len(d["epochs"])') == "(True, 'stop:rank=0,batches=3', 2)" ]]
-    "$EVENLOAD" run --mode ddp "${how[@]}" --uneven join --json --out join >join.json
-    [[ $(json join.json 'd["uneven"]["batches"], d["uneven"]["agreements"], len(d["loss"]), d["status"]') == "([14, 13], 30, 28, 'ok')" ]]
-    run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --uneven hang --comm-timeout 1s --out hang
-    [[ $status -eq 1 ]] || show
-    [[ $(json hang/results.json 'd["trials"][0]["reason"]') == "rank 1 ran out of batches: it has 13 in an epoch and the others 14, and they waited in the all-reduce of step 14 of the epoch for 1 s (--comm-timeout): use --uneven join or stop" ]]
-    refuses "--uneven: only whole epochs end unevenly" "$EVENLOAD" run --mode ddp --devices 2 --uneven stop
-    refuses "--uneven" "$EVENLOAD" run --mode dp "${how[@]}" --uneven stop
-    refuses "there is no rank 2: give 0 to 1" "$EVENLOAD" run --mode ddp "${how[@]}" --uneven stop:rank=2
-}

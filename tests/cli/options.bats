@@ -90,12 +90,8 @@ simulated devices live in one process :: run --mode ddp --devices sim:2 --procs 
 --steps: 0 is out of range :: run --steps 0
 'lion' is not one of sgd|momentum|adam|adamw :: run --optimizer lion
 --weight-decay: only --optimizer adamw has it: leave one of them out :: run --weight-decay 0.1 --optimizer adam
---lr-min 0.1: must be from 0 to --lr (0.01) :: run --lr-min 0.1 --lr-cosine 10
---lr-min: the learning rate stays at --lr: add --lr-cosine 100 :: run --lr-min 0.001
---lr-warmup: -1 is out of range :: run --lr-warmup -1
 --clip: -1 is out of range :: run --clip -1
 did you mean '--clip' :: run --max-grad-norm 1
-leave --lr-warmup out, whose steps a joined rank would not count :: run --mode ddp --epochs 2 --uneven join --lr-warmup 5
 'f16' is not one of f32|f64 :: run --dtype f16
 unknown unit 'MB/s' :: run --device-mem 5MB/s
 --seed: '-1' is not a whole number :: run --seed=-1

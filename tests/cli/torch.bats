@@ -118,13 +118,6 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(wc -l <hooks.txt) == 12 && $(grep -c OVER hooks.txt) == 0 ]]
 }
 
-@test "--uneven join: losses of three epochs are those of PyTorch's DDP under its Join context manager" {
-    need_torch
-    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/joins.py" "$EVENLOAD" "$PWD" >joins.txt 2>joins.err || { cat joins.txt && tail joins.err && false; }
-    cat joins.txt
-    [[ $(wc -l <joins.txt) == 3 ]]
-}
-
 @test "the package safetensors reads what we write, and we read what it writes" {
     need_torch
     "$EVENLOAD_TORCH" -c 'import safetensors' 2>/dev/null || skip "that Python has no package safetensors"

@@ -45,9 +45,6 @@ static bool configure(const char *model, const char *mode, int n, int copies, do
     config->steps = STEPS;
     config->keep_grads = n % 2;
     config->weight_decay = 0.1;
-    config->lr_warmup = 3;
-    config->lr_cosine = 7;
-    config->lr_min = 0.0002;
     config->clip = clip;
     config->mesh[EL_AXIS_DATA] = copies;
     return el_train_check(config) == EL_OK;

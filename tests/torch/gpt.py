@@ -22,7 +22,7 @@ from parity import LIMITS, RATE, SEED, Case, Program, farthest, relative
 LAYERS, WIDTH, HEADS, SEQ, VOCAB, SAMPLES, BATCH, STEPS = 2, 32, 4, 16, 256, 48, 8, 10
 SIZES = ("--layers", str(LAYERS), "--embed", str(WIDTH), "--heads", str(HEADS), "--seq", str(SEQ), "--vocab", str(VOCAB))
 LR = 0.003
-OPTIMIZERS = {"adam": (), "adamw": parity.WITH_ADAMW}  # with a rate that rises and falls, and clipped gradients
+OPTIMIZERS = {"adam": (), "adamw": parity.WITH_ADAMW}  # with clipped gradients
 
 
 class Text:

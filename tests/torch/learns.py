@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """gpt learns as well as GPT-2 in PyTorch does by the same recipe, in f32: this project's documents, in bits a byte of some that are held out.
 
-For each of SEEDS both have the same initial values (drawn as GPT-2's), order of samples, AdamW, course of the rate and clipped norm, and choose the epoch by
+For each of SEEDS both have the same initial values (drawn as GPT-2's), order of samples, AdamW and clipped norm, and choose the epoch by
 held-out training samples. With values and orders of their own, trainings this short are up to 0.1 bits apart, in one program as between two.
 
 usage: learns.py EVENLOAD FOLDER      prints a line a seed and the means; exit status 1 where a seed's two are further apart than LIMIT
@@ -15,7 +15,6 @@ import sys
 
 import torch
 from torch import nn
-from torch.optim import lr_scheduler
 
 import gpt
 import weights
@@ -23,7 +22,7 @@ from batches import rows_of
 
 SEEDS, LIMIT = (1, 2, 3), 0.02
 gpt.LAYERS, gpt.WIDTH, gpt.HEADS, gpt.SEQ = 2, 64, 4, 32
-BATCH, EPOCHS, LR, WARMUP, DECAY, CLIP, EVERY = 32, 4, 0.001, 20, 0.1, 1.0, 10
+BATCH, EPOCHS, LR, DECAY, CLIP, EVERY = 32, 4, 0.001, 0.1, 1.0, 10
 
 
 def texts():
@@ -39,11 +38,10 @@ def samples(text):
     return torch.frombuffer(bytearray(text), dtype=torch.uint8).long().unfold(0, gpt.SEQ + 1, gpt.SEQ)
 
 
-def ours(program, folder, seed, steps):
+def ours(program, folder, seed):
     sizes = ("--layers", gpt.LAYERS, "--embed", gpt.WIDTH, "--heads", gpt.HEADS, "--seq", gpt.SEQ, "--vocab", gpt.VOCAB)
     recipe = ("--batch", BATCH, "--epochs", EPOCHS, "--optimizer", "adamw", "--lr", LR, "--weight-decay", DECAY, "--clip", CLIP)
-    rate = ("--lr-warmup", WARMUP, "--lr-cosine", steps - WARMUP)
-    command = [program, "run", "--model", "gpt", *sizes, "--data", "train.txt", "--test", "test.txt", *recipe, *rate, "--seed", seed, "--load", "begin.safetensors"]
+    command = [program, "run", "--model", "gpt", *sizes, "--data", "train.txt", "--test", "test.txt", *recipe, "--seed", seed, "--load", "begin.safetensors"]
     command += ["--control", "none", "--out", f"seed-{seed}", "--json", "--quiet"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600, cwd=folder)
     if done.returncode != 0:
@@ -78,8 +76,6 @@ def theirs(model, train, test, seed, steps):
     chosen = torch.arange(len(train)) % EVERY == EVERY - 1
     held_out, train = train[chosen], train[~chosen]
     optimizer = torch.optim.AdamW(model.parameters(), LR, weight_decay=DECAY)
-    parts = [lr_scheduler.LinearLR(optimizer, 1 / WARMUP, 1, WARMUP - 1), lr_scheduler.CosineAnnealingLR(optimizer, steps - WARMUP)]
-    schedule = lr_scheduler.SequentialLR(optimizer, parts, [WARMUP])
     best, found = -1, None
     for epoch in range(EPOCHS):
         for step in range(epoch * steps // EPOCHS, (epoch + 1) * steps // EPOCHS):
@@ -88,7 +84,6 @@ def theirs(model, train, test, seed, steps):
             gpt.loss_of(model(rows[:, :-1]), rows[:, 1:]).backward()
             nn.utils.clip_grad_norm_(model.parameters(), CLIP)
             optimizer.step()
-            schedule.step()
         right = evaluate(model, held_out)[1]
         if right > best:
             best, found = right, evaluate(model, test)[0]
@@ -107,7 +102,7 @@ def main(program, folder):
     for seed in SEEDS:
         model = begin(seed)
         weights.save(model.state_dict(), os.path.join(folder, "begin.safetensors"))
-        pairs.append((ours(program, folder, seed, steps), theirs(model, train, test, seed, steps)))
+        pairs.append((ours(program, folder, seed), theirs(model, train, test, seed, steps)))
         print(f"seed {seed}: {pairs[-1][0]:.4f} bits a byte, PyTorch {pairs[-1][1]:.4f}", flush=True)
     own, other = (sum(column) / len(SEEDS) for column in zip(*pairs, strict=True))
     apart = max(abs(a - b) for a, b in pairs)

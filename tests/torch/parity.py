@@ -25,7 +25,6 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim import lr_scheduler
 
 import weights
 from batches import DummyImages, Sentences, rows_of, sorted_rows_of
@@ -39,8 +38,8 @@ OPTIMIZERS = {
     "adam": (0.001, lambda p, lr: torch.optim.Adam(p, lr)),
     "adamw": (0.001, lambda p, lr: torch.optim.AdamW(p, lr, weight_decay=0.1)),
 }
-WARMUP, COSINE, LEAST, CLIP = 5, 15, 0.0001, 0.1
-WITH_ADAMW = ("--weight-decay", "0.1", "--lr-warmup", str(WARMUP), "--lr-cosine", str(COSINE), "--lr-min", str(LEAST), "--clip", str(CLIP))
+CLIP = 0.1
+WITH_ADAMW = ("--weight-decay", "0.1", "--clip", str(CLIP))
 
 
 class Case:
@@ -209,27 +208,19 @@ def part_of(rows, rank, ranks, shares):
     return rows[rank::ranks] if not shares else (rows[: len(rows) * 3 // 4], rows[len(rows) * 3 // 4 :])[rank]
 
 
-def schedule_of(optimizer):
-    parts = [lr_scheduler.LinearLR(optimizer, 1 / WARMUP, 1, WARMUP - 1), lr_scheduler.CosineAnnealingLR(optimizer, COSINE, LEAST)]
-    return lr_scheduler.SequentialLR(optimizer, parts, [WARMUP])
-
-
 def train(case, name, model, rank=0, ranks=1, shares=False, wrap=DistributedDataParallel, make=None):
     """PyTorch's losses: the mean over ranks of each one's mean. `make`: an optimizer of parameters and rate."""
     if ranks > 1:
         model = wrap(model)
     optimizer = (make or OPTIMIZERS[name][1])(model.parameters(), case.rate(name))
-    schedule = schedule_of(optimizer) if name == "adamw" else None
     losses = []
     for step in range(case.steps):
         optimizer.zero_grad()
         loss = case.batch_loss(model, part_of(case.rows(step), rank, ranks, shares))
         loss.backward()
-        if schedule:
+        if name == "adamw":
             torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
-        if schedule:
-            schedule.step()
         mean = loss.detach().clone()
         if ranks > 1:
             dist.all_reduce(mean)

@@ -80,18 +80,17 @@ static void ranks_make_up_the_batch(void **state)
     static float whole[BATCH][ROW], part[BATCH][ROW];
     int32_t whole_labels[BATCH], labels[BATCH];
     struct el_dataset *set = open_dummy(SIDE, SEED);
-    for (int augment = 0; augment < 2; augment++)
-        for (int ranks = 1; ranks <= 4; ranks++)
-            for (int rank = 0; rank < ranks; rank++) {
-                struct el_loader_spec spec = {.global_batch = BATCH, .shuffle = true, .augment = augment, .seed = 1};
-                fill(set, spec, 2000, whole, whole_labels);
-                spec.ranks = ranks, spec.rank = rank;
-                fill(set, spec, 2000, part, labels);
-                for (int64_t j = 0; j < el_share_size(BATCH, ranks, rank); j++) {
-                    assert_int_equal(labels[j], whole_labels[rank + j * ranks]);
-                    assert_memory_equal(part[j], whole[rank + j * ranks], sizeof part[j]);
-                }
+    for (int ranks = 1; ranks <= 4; ranks++)
+        for (int rank = 0; rank < ranks; rank++) {
+            struct el_loader_spec spec = {.global_batch = BATCH, .shuffle = true, .seed = 1};
+            fill(set, spec, 2000, whole, whole_labels);
+            spec.ranks = ranks, spec.rank = rank;
+            fill(set, spec, 2000, part, labels);
+            for (int64_t j = 0; j < el_share_size(BATCH, ranks, rank); j++) {
+                assert_int_equal(labels[j], whole_labels[rank + j * ranks]);
+                assert_memory_equal(part[j], whole[rank + j * ranks], sizeof part[j]);
             }
+        }
     el_dataset_close(set);
 }
 
@@ -112,50 +111,6 @@ static void evaluation_is_filled_up(void **state)
     el_dataset_close(set);
 }
 
-/* Every place of an image has a colour of its own: where each went says how the image was moved. */
-static void images_are_moved_and_mirrored(void **state)
-{
-    enum { TIMES = 2000, MOVES = 3 }; /* -1, 0, 1: an eighth of 12 */
-    uint8_t image[ROW], moved[ROW], again[ROW];
-    int seen[2 * MOVES * MOVES] = {0};
-    for (int i = 0; i < SIDE * SIDE; i++)
-        image[3 * i] = (uint8_t)(i / SIDE + 1), image[3 * i + 1] = (uint8_t)(i % SIDE + 1), image[3 * i + 2] = 9;
-    for (int t = 0; t < TIMES; t++) {
-        el_image_augment(image, SIDE, SEED, t / 1000, t % 1000, moved);
-        el_image_augment(image, SIDE, SEED, t / 1000, t % 1000, again);
-        assert_memory_equal(moved, again, ROW);
-        const uint8_t *middle = moved + (5 * SIDE + 5) * 3, *next = middle + 3;
-        bool mirrored = next[1] < middle[1];
-        int down = 6 - middle[0], right = mirrored ? 7 - middle[1] : 6 - middle[1];
-        assert_true(abs(down) <= 1 && abs(right) <= 1);
-        seen[(mirrored * MOVES + down + 1) * MOVES + right + 1]++;
-        for (int i = 0; i < SIDE * SIDE; i++) {
-            int y = i / SIDE - down, x = (mirrored ? SIDE - 1 - i % SIDE : i % SIDE) - right;
-            bool inside = y >= 0 && y < SIDE && x >= 0 && x < SIDE;
-            const uint8_t black[3] = {0};
-            assert_memory_equal(moved + 3 * i, inside ? image + 3 * (y * SIDE + x) : black, 3);
-        }
-    }
-    for (int i = 0; i < 2 * MOVES * MOVES; i++) assert_in_range(seen[i], 70, 160); /* 111 each, deviation 10 */
-}
-
-static void augmented_epochs_differ(void **state)
-{
-    static float first[BATCH][ROW], second[BATCH][ROW];
-    int32_t labels[BATCH];
-    struct el_dataset *set = open_dummy(SIDE, SEED);
-    uint64_t steps = (uint64_t)el_dataset_size(set, EL_SPLIT_HELD_OUT) / BATCH + 1;
-    struct el_loader_spec spec = {.split = EL_SPLIT_HELD_OUT, .global_batch = BATCH};
-    fill(set, spec, 0, first, labels);
-    fill(set, spec, steps, second, labels);
-    assert_memory_equal(first, second, sizeof first); /* in order, as they are: the same again */
-    spec.augment = true;
-    fill(set, spec, 0, first, labels);
-    fill(set, spec, steps, second, labels);
-    assert_memory_not_equal(first, second, sizeof first);
-    el_dataset_close(set);
-}
-
 static void refuses_what_cannot_be(void **state)
 {
     struct el_dataset *set = open_dummy(SIDE, SEED), *none = NULL;
@@ -173,4 +128,4 @@ static void refuses_what_cannot_be(void **state)
 }
 
 RUN_TESTS(NULL, NULL, one_class_is_labelled_by_the_mean, dummy_images_are_normalised_noise, ranks_make_up_the_batch,
-          evaluation_is_filled_up, images_are_moved_and_mirrored, augmented_epochs_differ, refuses_what_cannot_be)
+          evaluation_is_filled_up, refuses_what_cannot_be)

@@ -78,7 +78,6 @@ static struct el_loader *open_loader(const struct el_dataset *set, enum el_input
                                         .input = input,
                                         .features = FEATURES,
                                         .image = input == EL_INPUT_IMAGES ? SIDE : 0,
-                                        .augment = input == EL_INPUT_IMAGES,
                                         .dtype = EL_F64,
                                         .loading = loading};
     if (el_loader_open(set, &spec, &loader) != EL_OK) fail_msg("%s", el_error_message());

@@ -59,10 +59,9 @@ struct test_case {
     CASE(GELU_FORWARD, (n), 0), CASE(GELU_BACKWARD, (n), 0), CASE_IN_PLACE(GELU_BACKWARD, (n), 0),                     \
         CASE(RELU_BACKWARD, (n), 0), CASE_IN_PLACE(RELU_BACKWARD, (n), 0), CASE(SCALE, (n), 0.3),                      \
         CASE_IN_PLACE(SCALE, (n), 0.3), CASE(CAST, (n), 0.3), CASE(CAST, (n), 1, 1), CASE(ADD, (n), 0),                \
-        CASE(FILL, (n), 0.3), CASE(SGD, (n), 0.1), CASE_AT(2, SGD, (n), 0.1, 0.01), CASE(MOMENTUM, (n), 0.1, 0, 0.9),  \
-        CASE_AT(30, MOMENTUM, (n), 0.1, 0.01, 0.9), CASE(ADAM, (n), 1e-3, 0, 0.9, 0.999, 1e-8),                        \
-        CASE_AT(1000, ADAM, (n), 1e-3, 1e-4, 0.9, 0.999, 1e-8, 0.1), CASE(SUM_SQUARES, (n), 0), CASE(CLIP, (n), 0.1),  \
-        CASE(CLIP, (n), 5)
+        CASE(FILL, (n), 0.3), CASE(SGD, (n), 0.1), CASE(MOMENTUM, (n), 0.1, 0.9),                                      \
+        CASE(ADAM, (n), 1e-3, 0.9, 0.999, 1e-8), CASE_AT(1000, ADAM, (n), 1e-3, 0.9, 0.999, 1e-8, 0.1),                \
+        CASE(SUM_SQUARES, (n), 0), CASE(CLIP, (n), 0.1), CASE(CLIP, (n), 5)
 #define ROW(...)                                                                                                       \
     CASE(ADD_ROW, (__VA_ARGS__), 0), CASE_IN_PLACE(ADD_ROW, (__VA_ARGS__), 0), BOTH(SUM_ROWS, (__VA_ARGS__))
 #define LAYER_NORM(...)                                                                                                \
@@ -388,7 +387,6 @@ static inline void compute_like(enum el_dtype values, const struct el_kernel_tab
     struct el_kernel_args args = {.step = c->step};
     enum el_dtype given[EL_ARGS_POINTERS];
     if (c->op == EL_OP_DROPOUT) args.k[0] = 11, args.k[1] = 4;
-    if (c->op >= EL_OP_SGD && c->op <= EL_OP_ADAM && c->step) args.k[0] = 5, args.k[1] = 2000; /* rate.h */
     memcpy(args.d, c->d, sizeof args.d);
     memcpy(args.s, c->s, sizeof args.s);
     memset(out, 0, sizeof *out);

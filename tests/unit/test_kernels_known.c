@@ -154,7 +154,7 @@ static void test_attention(void **state)
 static void test_adam(void **state)
 {
     double g[] = {0.5, -2}, w[] = {1, 1}, m[2] = {0}, v[2] = {0}, denominator[2], root[2];
-    struct el_kernel_args args = {.p = {g, w, m, v}, .d = {2}, .s = {0.1, 0, 0.9, 0.999, 1e-8}, .step = 0};
+    struct el_kernel_args args = {.p = {g, w, m, v}, .d = {2}, .s = {0.1, 0.9, 0.999, 1e-8}, .step = 0};
     run_f64(EL_OP_ADAM, &args);
     assert_all_near(w, (double[]){1 - 0.1 * 0.5 / (0.5 + 1e-8), 1 + 0.1 * 2 / (2 + 1e-8)}, 2);
     assert_all_near(m, (double[]){0.05, -0.2}, 2);
@@ -173,7 +173,7 @@ static void test_adam(void **state)
 static void test_sgd_momentum_max_norm(void **state)
 {
     double g[] = {1, -2}, w[] = {1, 1}, m[] = {10, 0};
-    struct el_kernel_args args = {.p = {g, w, m}, .d = {2}, .s = {0.1, 0, 0.9}};
+    struct el_kernel_args args = {.p = {g, w, m}, .d = {2}, .s = {0.1, 0.9}};
     run_f64(EL_OP_SGD, &args);
     assert_all_near(w, (double[]){0.9, 1.2}, 2);
     run_f64(EL_OP_MOMENTUM, &args);

@@ -1,36 +1,16 @@
-/* Five steps of a shard's optimizer in f64, against plain loops: AdamW with its decay, a learning rate that rises and
- * falls, gradients whose norm is limited. */
+/* Five steps of a shard's optimizer in f64, against plain loops: AdamW with its decay, gradients whose norm is
+ * limited. */
 #include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/rate.h"
 #include "runtime/state/shard.h"
 #include "runtime/train/train.h"
 
-enum { STEPS = 5, WARMUP = 2, COSINE = 2 };
+enum { STEPS = 5 };
 
-static const double LR = 0.1, LR_MIN = 0.01, HALF_TURN = 3.141592653589793;
-
-/* By hand: half of it, all of it, all of it again as the cosine begins, the middle, the end. */
-static const double rates[STEPS] = {0.05, 0.1, 0.1, 0.055, 0.01};
-
-static void rates_are_the_steps(void **state)
-{
-    struct el_kernel_args args = {.k = {WARMUP, COSINE}};
-    assert_true(el_rate_changes(&args));
-    for (args.step = 0; args.step < STEPS; args.step++)
-        assert_true(fabs(el_rate(&args, LR, LR_MIN) - rates[args.step]) < 1e-15);
-    args.step = 1000;
-    assert_true(el_rate(&args, LR, LR_MIN) == LR_MIN);
-    struct el_kernel_args rises = {.k = {4}}, falls = {.k = {0, 4}}, stays = {.step = 7};
-    assert_true(el_rate(&rises, LR, 0) == LR / 4 && el_rate(&falls, LR, 0) == LR && el_rate(&stays, LR, 0) == LR);
-    rises.step = falls.step = 3;
-    assert_true(el_rate_changes(&rises) && el_rate_changes(&falls) && !el_rate_changes(&stays));
-    assert_true(el_rate(&rises, LR, 0) == LR);
-    assert_true(fabs(el_rate(&falls, LR, 0) - LR * (1 + cos(HALF_TURN * 3 / 4)) / 2) < 1e-16);
-}
+static const double LR = 0.1;
 
 /* Of element i in a step. */
 static double gradient(int64_t i, int step)
@@ -52,7 +32,7 @@ static double norm_of(const double *g, int64_t n)
 /* As the papers and PyTorch's pages write it. */
 static void step_by_hand(const struct el_train_config *config, struct numbers *x, int64_t n, int step)
 {
-    const double b1 = 0.9, b2 = 0.999, eps = 1e-8, lr = rates[step];
+    const double b1 = 0.9, b2 = 0.999, eps = 1e-8, lr = LR;
     const bool adam = config->optimizer == EL_OPT_ADAM || config->optimizer == EL_OPT_ADAMW;
     double limit = config->clip > 0 ? config->clip / (norm_of(x->g, n) + 1e-6) : 1;
     for (int64_t i = 0; i < n; i++) {
@@ -119,9 +99,6 @@ static void steps_are_those_of_plain_loops(void **state)
     struct el_train_config config = {.mode = "single",
                                      .dtype = EL_F64,
                                      .lr = LR,
-                                     .lr_warmup = WARMUP,
-                                     .lr_cosine = COSINE,
-                                     .lr_min = LR_MIN,
                                      .momentum = 0.9,
                                      .seed = 7,
                                      .keep_grads = true,
@@ -157,4 +134,4 @@ static void a_norm_that_is_no_number_spreads(void **state)
     }
 }
 
-RUN_TESTS(NULL, NULL, rates_are_the_steps, steps_are_those_of_plain_loops, a_norm_that_is_no_number_spreads)
+RUN_TESTS(NULL, NULL, steps_are_those_of_plain_loops, a_norm_that_is_no_number_spreads)

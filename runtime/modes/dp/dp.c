@@ -261,7 +261,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     dp->program = program;
     el_program_on_failure(program, abort_group, dp);
     for (int m = 0; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_REPLICAS); m++)
-        el_buffers_issue_broadcast(dp->replica[m].comm, &worker->members[m].shard, 0, program);
+        el_buffers_issue_broadcast(dp->replica[m].comm, &worker->members[m].shard, program);
     for (int m = 0; m < el_dp_owners(dp); m++) el_shard_issue_zero_grad(&worker->members[m].shard, program);
     for (int k = 0; k < worker->config->n_accumulate; k++) {
         if (k > 0) el_dp_free_batch(dp);

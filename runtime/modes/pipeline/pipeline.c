@@ -46,7 +46,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     (void)round;
     struct pipeline *pipeline = worker->state;
     if (pipeline->reducer && worker->config->broadcast_buffers)
-        el_buffers_issue_broadcast(worker->group[EL_AXIS_DATA], &worker->members[0].shard, 0, program);
+        el_buffers_issue_broadcast(worker->group[EL_AXIS_DATA], &worker->members[0].shard, program);
     return el_line_step(&pipeline->line, program);
 }
 

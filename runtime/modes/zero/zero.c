@@ -140,10 +140,10 @@ static void broadcast_buffers(const struct el_worker *worker, struct el_program 
 {
     const struct el_shard *shard = &worker->members[0].shard;
     const bool stages = worker->layout->n[EL_AXIS_STAGE] > 1;
-    if (!stages) el_buffers_issue_broadcast(worker->world, shard, worker->buffers_root, program);
+    if (!stages) el_buffers_issue_broadcast(worker->world, shard, program);
     for (int i = 0; i < 2 && stages; i++) {
         struct el_comm *comm = worker->group[i ? EL_AXIS_SHARD : EL_AXIS_DATA];
-        if (comm) el_buffers_issue_broadcast(comm, shard, 0, program);
+        if (comm) el_buffers_issue_broadcast(comm, shard, program);
     }
 }
 
@@ -206,7 +206,7 @@ static enum el_status setup(struct el_worker *worker)
             el_gathered_open(shard, zero->comm, ahead[settings->ahead], !settings->stays, n_passes, &zero->gathered));
     if (worker->layout->cuts) return open_line(zero);
     const bool pieces = worker->layout->n[EL_AXIS_TENSOR] > 1; /* whose weights differ */
-    return pieces || shard->split & PARAMS ? EL_OK : el_share_send_weights(worker, worker->world, 0, true);
+    return pieces || shard->split & PARAMS ? EL_OK : el_share_send_weights(worker, worker->world);
 }
 
 static enum el_status read_loss(struct el_worker *worker, double *loss_p)
