@@ -10,14 +10,6 @@
 #include "bench/explain/explain.h"
 #include "bench/page/page.h"
 
-/* NULL: the command has no such option. */
-static const struct el_option_row *row_of(unsigned command, const char *name, size_t length)
-{
-    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
-        if ((row->commands & command) && strlen(row->name) == length && !strncmp(row->name, name, length)) return row;
-    return NULL;
-}
-
 /* The two modes by themselves, of the same job. */
 static void say_compare(const struct el_options *options)
 {
@@ -25,9 +17,9 @@ static void say_compare(const struct el_options *options)
     char value[EL_PATH_BYTES], modes[32];
     el_options_defaults(EL_CMD_COMPARE, &next);
     snprintf(modes, sizeof modes, "%s,ddp", options->modes[0]);
-    enum el_status status = el_option_set(row_of(EL_CMD_COMPARE, "modes", strlen("modes")), modes, &next);
+    enum el_status status = el_option_set(el_option_of_command(EL_CMD_COMPARE, "modes"), modes, &next);
     for (const struct el_option_row *row = el_option_rows(); row->name && status == EL_OK; row++) {
-        const struct el_option_row *theirs = row_of(EL_CMD_COMPARE, row->name, strlen(row->name));
+        const struct el_option_row *theirs = el_option_of_command(EL_CMD_COMPARE, row->name);
         bool ours_too = !strcmp(row->name, "batch") && !el_option_given(options, "batch-per-device");
         if (!(row->commands & EL_CMD_EXPLAIN) || !theirs) continue;
         if (!ours_too && !el_option_given(options, row->name)) continue; /* compare's own batches are several */
@@ -66,8 +58,10 @@ static void keep_explains(const char *words, char *text, size_t bytes)
     for (const char *at = words, *next; *at; at = next) {
         next = strstr(at + 1, " --");
         if (!next) next = at + strlen(at);
-        const char *name = at + strspn(at, " -");
-        if (row_of(EL_CMD_EXPLAIN, name, strcspn(name, " "))) el_text_append(text, bytes, "%.*s", (int)(next - at), at);
+        char name[64];
+        snprintf(name, sizeof name, "%s", at + strspn(at, " -"));
+        name[strcspn(name, " ")] = 0;
+        if (el_option_of_command(EL_CMD_EXPLAIN, name)) el_text_append(text, bytes, "%.*s", (int)(next - at), at);
     }
 }
 

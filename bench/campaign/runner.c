@@ -155,7 +155,9 @@ static enum el_status add_options(unsigned command, const struct el_options *opt
         char value[VALUE_BYTES], *text;
         el_option_show(row, options, value, sizeof value);
         if (!(row->commands & command) || !*value) continue;
-        if (asprintf(&text, row->argument ? "--%s=%s" : "--%s", row->name, value) < 0)
+        const struct el_option_within *within = el_option_is_within(row, command) ? el_option_within(row->name) : NULL;
+        if ((within ? asprintf(&text, "--%s=%s=%s", within->in, within->key, value)
+                    : asprintf(&text, row->argument ? "--%s=%s" : "--%s", row->name, value)) < 0)
             return el_fail(EL_ERR_HOST_MEMORY, "no memory for a worker's command line");
         *argv++ = text;
     }

@@ -44,7 +44,9 @@ static json_t *list_options(unsigned command, const struct el_options *options)
         if (!(row->commands & command) || row->per_rank) continue;
         el_option_show(row, options, value, sizeof value);
         bool valued = *value && row->argument, initial = valued && !strcmp(value, el_option_initial(row, command));
-        add(phrases, "with%s --%s%s%s%s", *value ? "" : "out", row->name, valued ? " " : "", valued ? value : "",
+        char called[64];
+        el_option_called(row, command, called, sizeof called);
+        add(phrases, "with%s %s%s%s%s", *value ? "" : "out", called, valued ? " " : "", valued ? value : "",
             initial ? " (the default)" : "");
     }
     return phrases;

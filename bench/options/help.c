@@ -20,9 +20,12 @@ static void print_item(FILE *file, const char *left, const char *words)
 static void print_row(FILE *file, const struct el_option_row *row, unsigned command)
 {
     const char *initial = el_option_initial(row, command);
-    char left[64], right[512], letter[8] = "";
+    char left[64], right[512], letter[8] = "", keys[48];
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    snprintf(left, sizeof left, "%s--%s %s", letter, row->name, row->argument ? row->argument : "");
+    if (el_option_is_within(row, command))
+        el_option_keys(row, keys, sizeof keys), snprintf(left, sizeof left, "  %s", keys);
+    else
+        snprintf(left, sizeof left, "%s--%s %s", letter, row->name, row->argument ? row->argument : "");
     bool noted = row->choices || *initial;
     snprintf(right, sizeof right, "%s%s%s%s%s%s%s", row->help, noted ? " (" : "", row->choices ? row->choices : "",
              row->choices && *initial ? "; " : "", *initial ? "default: " : "", initial, noted ? ")" : "");
@@ -55,9 +58,15 @@ static void print_rows(FILE *file, unsigned command, bool all)
     if (!all) fprintf(file, "\nCommon options\n");
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         if (!(row->commands & command) || !(all || row->common)) continue;
+        if (el_option_is_within(row, command)) continue; /* below the outer option */
         if (all && strcmp(group, row->group)) fprintf(file, "\n%s\n", row->group);
         group = row->group;
         print_row(file, row, command);
+        for (const struct el_option_row *inner = el_option_rows(); inner->name && all; inner++) {
+            const struct el_option_within *within = el_option_within(inner->name);
+            if ((inner->commands & command) && within && !strcmp(within->in, row->name))
+                print_row(file, inner, command);
+        }
     }
 }
 
@@ -68,7 +77,7 @@ void el_options_help(FILE *file, const struct el_command_row *row, bool all)
     const char *name = el_command_name(command);
     int n = 0;
     for (const struct el_option_row *option = el_option_rows(); option->name; option++)
-        n += (option->commands & command) != 0;
+        n += (option->commands & command) && !el_option_is_within(option, command);
     fprintf(file, "usage: evenload %s %s\n\n", name, row->usage);
     el_text_wrap(row->summary, "", "", WIDTH, file);
     print_rows(file, command, all || n <= FEW);

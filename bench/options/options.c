@@ -88,6 +88,10 @@ static enum el_status fail_option(unsigned command, const char *argument)
     for (const struct el_option_row *row = el_option_rows(); row->name; row++)
         if (row->commands & command) names[n++] = row->name;
     const char *near = el_suggest(word, names);
+    const struct el_option_row *row = near ? el_option_of_command(command, near) : NULL;
+    if (row && el_option_is_within(row, command))
+        return el_fail(EL_ERR_INVALID, "unknown option '%s': did you mean '--%s %s=%s'?", argument,
+                       el_option_within(near)->in, el_option_within(near)->key, row->argument);
     if (near) return el_fail(EL_ERR_INVALID, "unknown option '%s': did you mean '--%s'?", argument, near);
     return el_fail(EL_ERR_INVALID, "unknown option '%s': 'evenload %s --help all' lists them", argument, here);
 }
@@ -162,7 +166,17 @@ static enum el_status take_option(int code, unsigned command, char **argv, struc
         return el_fail(EL_ERR_INVALID, "%s needs a value: the next word is the option %s", given, optarg);
     if (el_option_given(options, "batch") && el_option_given(options, "batch-per-device"))
         return el_fail(EL_ERR_INVALID, "--batch is of all devices together, --batch-per-device of each: give one");
-    return el_option_set(row, optarg ? optarg : "", options);
+    const struct el_option_within *within = el_option_within(row->name);
+    if (el_option_is_within(row, command)) {
+        char form[VALUE_BYTES] = "";
+        el_option_write_within(row, optarg ? optarg : "", form, sizeof form);
+        return el_fail(EL_ERR_INVALID, "--%s is written --%s %s", row->name, within->in, form);
+    }
+    char rest[EL_PATH_BYTES];
+    if (!row->argument) return el_option_set(row, "", options);
+    if (strlen(optarg) >= sizeof rest) return el_option_set(row, optarg, options); /* whose kind refuses it */
+    EL_TRY(el_option_take_within(command, row, optarg, options, rest, sizeof rest));
+    return *rest || !*optarg ? el_option_set(row, rest, options) : EL_OK;
 }
 
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options)
@@ -208,6 +222,20 @@ const char *el_program_word(void)
     return *el_shell_word(program_invocation_name, word, sizeof word) ? word : "evenload";
 }
 
+/* Appends what is within the value of `in` and differs from the defaults. */
+static void write_inner(unsigned command, const char *in, const struct el_options *options,
+                        const struct el_options *initial, char text[VALUE_BYTES])
+{
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        const struct el_option_within *within = el_option_within(row->name);
+        char value[VALUE_BYTES], otherwise[VALUE_BYTES];
+        if (!(row->commands & command) || !within || strcmp(within->in, in)) continue;
+        el_option_show(row, options, value, sizeof value);
+        el_option_show(row, initial, otherwise, sizeof otherwise);
+        if (*value && strcmp(value, otherwise)) el_option_write_within(row, value, text, VALUE_BYTES);
+    }
+}
+
 enum el_status el_options_command_line(unsigned command, const struct el_options *options, char *text, size_t bytes)
 {
     struct el_options initial;
@@ -217,12 +245,14 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
                                  named ? options->action : "") < bytes;
     for (const struct el_option_row *row = el_option_rows(); row->name && fits; row++) {
         char value[VALUE_BYTES], otherwise[VALUE_BYTES];
-        if (!(row->commands & command)) continue;
+        if (!(row->commands & command) || el_option_is_within(row, command)) continue;
         el_option_show(row, options, value, sizeof value);
         el_option_show(row, &initial, otherwise, sizeof otherwise);
         bool always = (row->kind <= EL_OPTION_SIZE && row->kind >= EL_OPTION_MODES) ||
                       (command & (EL_CMD_COMPARE | EL_CMD_SCALE) && !strcmp(row->name, "repeats"));
-        if (!*value || (!always && !strcmp(value, otherwise))) continue;
+        if (!always && !strcmp(value, otherwise)) *value = 0;
+        write_inner(command, row->name, options, &initial, value);
+        if (!*value) continue;
         size_t used = strlen(text);
         used += (size_t)snprintf(text + used, bytes - used, " --%s%s", row->name, row->argument ? " " : "");
         fits = used < bytes && (!row->argument || *el_shell_word(value, text + used, bytes - used));
@@ -271,14 +301,16 @@ static enum el_status check_modes_take(const struct el_options *options)
             taken = has_effect(options, options->modes[m], el_mode_option_of(options->modes[m], row->name));
         if (taken || !strcmp(row->name, "procs")) continue; /* trial.c has its own words for that */
         const char *last = options->modes[options->n_modes - 1];
+        char called[64];
+        el_option_called(row, EL_CMD_RUN, called, sizeof called);
         const struct el_mode_option *option = el_mode_option_of(last, row->name);
         if (option)
             return el_fail(EL_ERR_INVALID,
-                           "--%s: mode %s with one %s of the model has no use for it: leave it out, or give --mesh "
+                           "%s: mode %s with one %s of the model has no use for it: leave it out, or give --mesh "
                            "%s=2",
-                           row->name, last, option->of_stages ? "stage" : "copy", option->of_stages ? "pp" : "dp");
-        return el_fail(EL_ERR_INVALID, "--%s: mode %s does not take it, %s does: leave it out, or train in that mode",
-                       row->name, last, taker);
+                           called, last, option->of_stages ? "stage" : "copy", option->of_stages ? "pp" : "dp");
+        return el_fail(EL_ERR_INVALID, "%s: mode %s does not take it, %s does: leave it out, or train in that mode",
+                       called, last, taker);
     }
     return EL_OK;
 }
@@ -287,11 +319,11 @@ static enum el_status check_modes_take(const struct el_options *options)
 static enum el_status check_has_effect(const struct el_options *options)
 {
     if (options->workers.n == 0 && options->train.loading.workers == 0 && el_option_given(options, "prefetch"))
-        return el_fail(EL_ERR_INVALID, "--prefetch: there are no loader workers: add --workers 1");
+        return el_fail(EL_ERR_INVALID, "--workers prefetch: there are no loader workers: add --workers 1");
     if (el_option_given(options, "sort") && !el_option_given(options, "profile") && !el_option_given(options, "trace"))
-        return el_fail(EL_ERR_INVALID, "--sort: there is no table by op: add --profile active=2");
+        return el_fail(EL_ERR_INVALID, "--profile sort: there is no table by op: add active=2");
     if (el_option_given(options, "eval") && options->train.epochs == 0)
-        return el_fail(EL_ERR_INVALID, "--eval: nothing is evaluated without epochs: add --epochs 2");
+        return el_fail(EL_ERR_INVALID, "--epochs eval: nothing is evaluated without epochs: add --epochs 2");
     return EL_OK;
 }
 
@@ -305,7 +337,7 @@ enum el_status el_options_check_together(const struct el_options *options)
     EL_TRY(check_modes_take(options));
     char optimizer[EL_CHOICE_BYTES];
     if (el_option_given(options, "momentum") && options->train.optimizer != EL_OPT_MOMENTUM)
-        return el_fail(EL_ERR_INVALID, "--momentum: --optimizer %s has none: leave one of them out",
+        return el_fail(EL_ERR_INVALID, "--optimizer %s has no momentum: leave it out",
                        el_option_choice("optimizer", (int)options->train.optimizer, optimizer));
     return check_has_effect(options);
 }

@@ -94,6 +94,27 @@ const struct el_option_row *el_option_find(const char *name, size_t length);
 /* The default of one command. */
 const char *el_option_initial(const struct el_option_row *row, unsigned command);
 
+/* ---- options within the value of another one (within.c): --checkpoint DIR,every=5 ---- */
+
+struct el_option_within {
+    const char *name, *in, *key; /* checkpoint-every, checkpoint, every */
+};
+/* NULL: it stands by itself. */
+const struct el_option_within *el_option_within(const char *name);
+/* Whether the command takes it so: one that has not the outer option takes the row under its own name. */
+bool el_option_is_within(const struct el_option_row *row, unsigned command);
+/* The command's row of that name; NULL: it has none. */
+const struct el_option_row *el_option_of_command(unsigned command, const char *name);
+/* "--checkpoint every", or "--steps". */
+void el_option_called(const struct el_option_row *row, unsigned command, char *text, size_t bytes);
+/* For help: "every=WHEN"; "check" of what is a word by itself. */
+void el_option_keys(const struct el_option_row *row, char *text, size_t bytes);
+/* Appends "every=5" to the outer option's value. */
+void el_option_write_within(const struct el_option_row *row, const char *value, char *text, size_t bytes);
+/* Sets what is within the value `text` of a row; what is left for the row itself goes to `rest`. */
+enum el_status el_option_take_within(unsigned command, const struct el_option_row *row, const char *text,
+                                     struct el_options *options, char *rest, size_t bytes);
+
 /* Reads `text` into the row's field / writes the field as text that el_option_set would read ("" where not given). */
 enum el_status el_option_set(const struct el_option_row *row, const char *text, struct el_options *options);
 void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes);

@@ -1,0 +1,158 @@
+/* Options that are written within the value of another one: --checkpoint DIR,every=5,keep=3. Each keeps a row of its own,
+ * with its kind, range and default. */
+#include <string.h>
+
+#include "bench/base/text.h"
+#include "bench/options/options.h"
+
+static const struct el_option_within table[] = {
+    {"dtype", "precision", "f64"},
+    {"tf32", "precision", "tf32"},
+    {"momentum", "optimizer", "momentum"},
+    {"weight-decay", "optimizer", "weight-decay"},
+    {"foreach", "optimizer", "foreach"},
+    {"dropout", "model", "dropout"},
+    {"max-norm", "model", "max-norm"},
+    {"device-mem", "devices", "mem"},
+    {"first-bucket-mb", "bucket-mb", "first"},
+    {"bucket-view", "bucket-mb", "view"},
+    {"static-graph", "find-unused", "once"},
+    {"share-weights", "shares", "weights"},
+    {"output-device", "loss-in", "device"},
+    {"micro", "schedule", "micro"},
+    {"parts", "schedule", "parts"},
+    {"reduce-in", "unit", "reduce"},
+    {"reshard", "unit", "reshard"},
+    {"gather-ahead", "unit", "ahead"},
+    {"length-by", "lengths", "pad"},
+    {"bucket-lengths", "lengths", "bucketed"},
+    {"prefetch", "workers", "prefetch"},
+    {"page-cache", "data-in", "cache"},
+    {"pin-memory", "non-blocking", "pin"},
+    {"checkpoint-every", "checkpoint", "every"},
+    {"checkpoint-keep", "checkpoint", "keep"},
+    {"checkpoint-async", "checkpoint", "async"},
+    {"max-restarts", "checkpoint", "restarts"},
+    {"elastic-batch", "elastic", "batch"},
+    {"eval", "epochs", "eval"},
+    {"sort", "profile", "sort"},
+    {"launch", "launcher", "rank"},
+    {"launch", "launcher", "self"},
+    {"comm-check", "comm", "check"},
+    {"control-pairs", "control", "pairs"},
+};
+enum { N = sizeof table / sizeof table[0] };
+
+const struct el_option_within *el_option_within(const char *name)
+{
+    for (int i = 0; i < N; i++)
+        if (!strcmp(table[i].name, name)) return &table[i];
+    return NULL;
+}
+
+const struct el_option_row *el_option_of_command(unsigned command, const char *name)
+{
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
+        if ((row->commands & command) && !strcmp(row->name, name)) return row;
+    return NULL;
+}
+
+bool el_option_is_within(const struct el_option_row *row, unsigned command)
+{
+    const struct el_option_within *within = el_option_within(row->name);
+    return within && el_option_of_command(command, within->in);
+}
+
+/* What the bare key stands for: the choice of that name, or on; NULL: it needs a value. */
+static const char *bare_value(const struct el_option_row *row, const char *key)
+{
+    if (!row->choices) return NULL;
+    for (const char *at = row->choices; *at; at += strcspn(at, "|"), at += *at == '|')
+        if (strcspn(at, "|") == strlen(key) && !strncmp(at, key, strlen(key))) return key;
+    return strncmp(row->choices, "off|on", strlen("off|on")) ? NULL : "on";
+}
+
+void el_option_write_within(const struct el_option_row *row, const char *value, char *text, size_t bytes)
+{
+    const char *key = el_option_within(row->name)->key, *bare = NULL;
+    for (int i = 0; i < N && !(bare && !strcmp(bare, value)); i++)
+        if (!strcmp(table[i].name, row->name) && (bare = bare_value(row, table[i].key))) key = table[i].key;
+    const bool alone = bare && !strcmp(bare, value);
+    el_text_append(text, bytes, "%s%s%s%s", *text ? "," : "", key, alone ? "" : "=", alone ? "" : value);
+}
+
+void el_option_keys(const struct el_option_row *row, char *text, size_t bytes)
+{
+    *text = 0;
+    for (int i = 0; i < N; i++)
+        if (!strcmp(table[i].name, row->name))
+            el_text_append(text, bytes, "%s%s", *text ? "|" : "", table[i].key);
+    if (!bare_value(row, el_option_within(row->name)->key)) el_text_append(text, bytes, "=%s", row->argument);
+}
+
+void el_option_called(const struct el_option_row *row, unsigned command, char *text, size_t bytes)
+{
+    const bool is_within = el_option_is_within(row, command);
+    const struct el_option_within *within = el_option_within(row->name);
+    snprintf(text, bytes, "--%s%s%s", is_within ? within->in : row->name, is_within ? " " : "",
+             is_within ? within->key : "");
+}
+
+/* The option that a part "every=5", or "check", of the value of `in` sets, and to what; NULL: it is of the value. */
+static const struct el_option_row *row_of_part(unsigned command, const char *in, const char *part, size_t length,
+                                               const char **value_p)
+{
+    const size_t key = strcspn(part, "=") < length ? strcspn(part, "=") : length;
+    for (int i = 0; i < N; i++) {
+        if (strcmp(table[i].in, in) || strlen(table[i].key) != key || strncmp(table[i].key, part, key)) continue;
+        const struct el_option_row *row = el_option_of_command(command, table[i].name);
+        *value_p = !row ? NULL : key < length ? part + key + 1 : bare_value(row, table[i].key);
+        if (*value_p) return row;
+    }
+    return NULL;
+}
+
+/* Names the option as it was written. */
+static enum el_status set_within(unsigned command, const struct el_option_row *row, const char *value,
+                                 struct el_options *options)
+{
+    char called[64], own[64], message[EL_ERROR_TEXT_BYTES];
+    const enum el_status status = el_option_set(row, value, options);
+    options->given[el_option_find(row->name, strlen(row->name)) - el_option_rows()] = true;
+    if (status == EL_OK) return EL_OK;
+    el_option_called(row, command, called, sizeof called);
+    snprintf(own, sizeof own, "--%s", row->name);
+    snprintf(message, sizeof message, "%s", el_error_message());
+    const bool named = !strncmp(message, own, strlen(own));
+    return el_fail(status, "%s%s", named ? called : "", message + (named ? strlen(own) : 0));
+}
+
+enum el_status el_option_take_within(unsigned command, const struct el_option_row *row, const char *text,
+                                     struct el_options *options, char *rest, size_t bytes)
+{
+    bool any = false;
+    *rest = 0;
+    for (const char *at = text; *at;) {
+        const char *value = NULL;
+        size_t length = strcspn(at, ",");
+        const struct el_option_row *inner = row_of_part(command, row->name, at, length, &value);
+        if (!inner) {
+            el_text_append(rest, bytes, "%s%.*s", *rest ? "," : "", (int)length, at);
+            at += length + (at[length] == ',');
+            continue;
+        }
+        /* A list goes on as far as nothing else begins. */
+        char own[EL_PATH_BYTES];
+        const char *end = at + length, *other;
+        while (*end && !row_of_part(command, row->name, end + 1, strcspn(end + 1, ","), &other) &&
+               strcspn(end + 1, "=") >= strcspn(end + 1, ","))
+            end += 1 + strcspn(end + 1, ",");
+        const bool bare = value < at || value > end;
+        snprintf(own, sizeof own, "%.*s", bare ? (int)strlen(value) : (int)(end - value), value);
+        EL_TRY(set_within(command, inner, own, options));
+        any = true;
+        at = end + (*end == ',');
+    }
+    if (!any) snprintf(rest, bytes, "%s", text); /* as it was given */
+    return EL_OK;
+}
