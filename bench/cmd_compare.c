@@ -99,7 +99,7 @@ enum el_status el_cmd_compare(struct el_options *options, int *exit_status_p)
 {
     struct el_launch_place place;
     if (options->launch == EL_LAUNCH_RANK)
-        return el_fail(EL_ERR_INVALID, "--launch rank is for 'run': 'compare' starts its own processes");
+        return el_fail(EL_ERR_INVALID, "--launcher rank is for 'run': 'compare' starts its own processes");
     if (options->launch == EL_LAUNCH_SELF) return compare(options, exit_status_p);
     EL_TRY(el_launch_environment(el_launch_getenv, NULL, &place));
     if (place.is_rank && place.rank > 0) {

@@ -63,7 +63,7 @@ static enum el_status check_cache(struct el_options *options)
     if (options->page_cache == EL_CACHE_WARM) return EL_OK;
     if (!options->in_files) {
         if (options->page_cache == EL_CACHE_COLD)
-            return el_fail(EL_ERR_INVALID, "--page-cache cold: with --data-in memory a step reads nothing");
+            return el_fail(EL_ERR_INVALID, "--data-in cache=cold: with --data-in memory a step reads nothing");
         options->page_cache = EL_CACHE_WARM;
         return EL_OK;
     }

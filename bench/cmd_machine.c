@@ -29,8 +29,8 @@ static enum el_status train(const struct el_device_name *device, const char *dty
     char text[320], *words[ARGUMENTS_MAX] = {text}, *rest = text;
     int n = 0;
     snprintf(text, sizeof text,
-             "run --mode single --data dummy --dtype %s --steps 3 --warmup 2 --min-time 0.1 --control none %s", dtype,
-             model);
+             "run --mode single --data dummy --precision f64=%s --steps 3 --warmup 2 --min-time 0.1 --control none %s",
+             dtype, model);
     while ((words[n] = strsep(&rest, " "))) n++;
     struct el_options options;
     struct el_trial_set set;

@@ -245,7 +245,7 @@ static enum el_status show(const struct recover *recover, const json_t *document
 {
     EL_TRY(el_printed_show("recover", recover->options, recover->store.dir, document));
     if (!recover->options->json)
-        printf("\nNext: %s run --mode %s --checkpoint ck --checkpoint-every %.0f --max-restarts 3\n", el_program_word(),
+        printf("\nNext: %s run --mode %s --checkpoint ck,every=%.0f,restarts=3\n", el_program_word(),
                el_json_text(document, "mode", "?"), el_json_number(document, "intervals.0.interval_steps"));
     return EL_OK;
 }

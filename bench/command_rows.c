@@ -35,16 +35,16 @@ static const struct el_command_row commands[] = {
      "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n",
      el_cmd_data},
     {EL_CMD_PLAN, MEASURE, "modes and meshes in which a model fits on so many devices, fastest first",
-     "[--params N] [--devices N] [--device-mem BYTES] [--machine NAME] [options]",
+     "[--params N] [--devices N[,mem=BYTES]] [--machine NAME] [options]",
      "List the modes and meshes in which a model can be trained on so many devices: memory of the fullest device, by "
      "each mode's own schedule, bytes sent and the predicted step on a machine (h100-sxm unless --machine names "
      "another), "
      "by which they are ordered; on several numbers of devices the best mesh of each mode. Runs nothing. Exit status 1 "
      "if nothing fits.",
-     "  evenload plan --params 7B --devices 64 --device-mem 80G\n"
+     "  evenload plan --params 7B --devices 64,mem=80G\n"
      "  evenload plan --params 70B --devices 64 --machine h100-sxm --json\n"
      "  evenload plan --params 7B --devices 8..512 --machine h100-sxm --out more    a table and a picture\n"
-     "  evenload plan --layers 24 --embed 1024 --heads 16 --devices 4 --device-mem 16G --batch 8\n",
+     "  evenload plan --layers 24 --embed 1024 --heads 16 --devices 4,mem=16G --batch 8\n",
      el_cmd_plan},
     {EL_CMD_MODES, MEASURE, "the modes: what each does, holds and sends, and the options it takes", "[--json]",
      "List the modes: what each does, which loss it equals, what a device holds and sends in a step, and which options "

@@ -65,13 +65,14 @@ enum el_status el_takes_place(const struct el_options *options, struct el_launch
     enum el_status status = el_launch_environment(el_launch_getenv, NULL, place_p);
     if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return status;
     if (options->launch == EL_LAUNCH_RANK && !place_p->is_rank)
-        return el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process; use mpirun -n N (or torchrun "
-                                       "--no_python --nproc_per_node N) evenload ..., or leave --launch out");
+        return el_fail(EL_ERR_INVALID,
+                       "--launcher rank: no launcher started this process; use mpirun -n N (or torchrun "
+                       "--no_python --nproc_per_node N) evenload ..., or leave --launcher rank out");
     bool told = options->launch == EL_LAUNCH_AUTO && place_p->is_rank;
     if (told && place_p->size > 1 && options->n_devices > 0 && !el_option_given(options, "launcher"))
         return el_fail(EL_ERR_INVALID,
                        "--devices is given, and %s started %d ranks, each of which would run a job of its own on these "
-                       "devices: leave --devices out, so that each rank takes one; or give --launch self",
+                       "devices: leave --devices out, so that each rank takes one; or give --launcher self",
                        place_p->launcher, place_p->size);
     bool alone = options->launch == EL_LAUNCH_AUTO && !place_p->is_rank;
     if (alone && el_launch_getenv(NULL, "MASTER_ADDR") && !options->quiet)

@@ -1,5 +1,5 @@
-/* A job that lost a rank is started again, from its last checkpoint (--max-restarts), with as many devices, or with
- * those that are left; and once more when one has come (--elastic). */
+/* A job that lost a rank is started again, from its last checkpoint (--checkpoint restarts), with as many devices, or
+ * with those that are left; and once more when one has come (--elastic). */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

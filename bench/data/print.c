@@ -175,7 +175,7 @@ static void say_answer(const json_t *answer, const json_t *document, FILE *out)
                     "With a %s page cache loading needs no workers: it is %s %% of the step %s.", cache, exposed, by);
     } else {
         el_text_say("", "  ", COLUMNS, out,
-                    "Recommended with a %s page cache: --workers %.0f --prefetch %.0f. Exposed loading is then %s %% "
+                    "Recommended with a %s page cache: --workers %.0f,prefetch=%.0f. Exposed loading is then %s %% "
                     "of the step %s; without workers it is %s %%. A step takes %s ms instead of %s.%s",
                     cache, workers, el_json_number(answer, "prefetch"), exposed, by,
                     el_text_figure(el_json_number(answer, "without_pct"), without), el_text_figure(step_ms, step),

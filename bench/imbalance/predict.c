@@ -112,7 +112,8 @@ static const struct el_imbalance_preset presets[] = {
      .published = two_cards,
      .words =
          "--modes dp --devices cpu:2 --model textcnn --vocab 400000 --embed 300 --seq 280 --filters 100 --classes 2 "
-         "--optimizer adam --zero-grad keep --foreach off --batch 64,128,256 --warmup 1 --steps 2 --min-time 0 "
+         "--optimizer adam --zero-grad keep --optimizer foreach=off --batch 64,128,256 --warmup 1 --steps 2 --min-time "
+         "0 "
          "--control none --repeats 1 --timeout 1800 --data dummy"},
     {.name = "outputs",
      .reported = "huggingface/transformers#279; also facebookresearch/DPR#104",
@@ -126,8 +127,7 @@ static const struct el_imbalance_preset presets[] = {
     {.name = "adam",
      .reported = "codertimo/BERT-pytorch#10",
      .says = "the first of 4 GPUs holds twice as much as each other one, with another model",
-     .words =
-         "--model mlp --features 2048 --hidden 2048,2048 --optimizer adam --foreach on --batch 64,256 --data dummy"},
+     .words = "--model mlp --features 2048 --hidden 2048,2048 --optimizer adam,foreach=on --batch 64,256 --data dummy"},
     {.name = NULL},
 };
 

@@ -226,7 +226,7 @@ static bool on_gpus(const struct el_job *job)
     return el_trial_backend(job->trial).gpu;
 }
 
-/* Without --device-mem: gradients are kept here, and a trial that has just enough memory must be checked too. */
+/* Without --devices mem: gradients are kept here, and a trial that has just enough memory must be checked too. */
 static enum el_status first_steps(const struct el_job *job, double *loss_p, double **grads_p)
 {
     struct el_job_devices open;

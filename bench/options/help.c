@@ -109,7 +109,7 @@ static const struct variable {
     {"CUDA_MODULE_LOADING",
      "when CUDA loads the code of kernels; unset: EAGER where one process has threads for several GPUs"},
     {"CUDA_LAUNCH_BLOCKING", "other than 0: several GPUs in one process are refused, as their collectives would hang"},
-    {"NVIDIA_TF32_OVERRIDE", "0: NVIDIA's libraries compute nothing in TF32, whatever --tf32 says"},
+    {"NVIDIA_TF32_OVERRIDE", "0: NVIDIA's libraries compute nothing in TF32, whatever --precision tf32 says"},
     {"NCCL_*", "settings of NCCL; the record has those that are set. NCCL_COMM_BLOCKING is always set to 1"},
     {"EVENLOAD_NCCL_DIR", "where evenload's NCCL profiler writes, in any program (docs/comm.md); else evenload-nccl"},
     {"NCCL_HOSTID", "what NCCL takes for the host: ranks that share a GPU need different ones (--comm nccl sets them)"},

@@ -161,22 +161,22 @@ static enum el_status take_option(int code, unsigned command, char **argv, struc
     /* getopt takes the beginning of a name for the whole; but a whole name of another command is meant as that. */
     if (code >= FIRST_CODE && length != strlen(row->name) && el_option_find(name, length))
         return fail_option(command, given);
-    options->given[el_option_find(row->name, strlen(row->name)) - rows] = true;
     if (apart && !strncmp(optarg, "--", 2) && el_option_find(optarg + 2, strcspn(optarg + 2, "=")))
         return el_fail(EL_ERR_INVALID, "%s needs a value: the next word is the option %s", given, optarg);
-    if (el_option_given(options, "batch") && el_option_given(options, "batch-per-device"))
-        return el_fail(EL_ERR_INVALID, "--batch is of all devices together, --batch-per-device of each: give one");
     const struct el_option_within *within = el_option_within(row->name);
     if (el_option_is_within(row, command)) {
         char form[VALUE_BYTES] = "";
         el_option_write_within(row, optarg ? optarg : "", form, sizeof form);
         return el_fail(EL_ERR_INVALID, "--%s is written --%s %s", row->name, within->in, form);
     }
-    char rest[EL_PATH_BYTES];
-    if (!row->argument) return el_option_set(row, "", options);
-    if (strlen(optarg) >= sizeof rest) return el_option_set(row, optarg, options); /* whose kind refuses it */
-    EL_TRY(el_option_take_within(command, row, optarg, options, rest, sizeof rest));
-    return *rest || !*optarg ? el_option_set(row, rest, options) : EL_OK;
+    char rest[EL_PATH_BYTES] = "";
+    const bool fits = optarg && strlen(optarg) < sizeof rest; /* else the row's kind refuses it */
+    if (fits) EL_TRY(el_option_take_within(command, row, optarg, options, rest, sizeof rest));
+    if (fits && !*rest && *optarg) return EL_OK;
+    options->given[el_option_find(row->name, strlen(row->name)) - rows] = true;
+    if (el_option_given(options, "batch") && el_option_given(options, "batch-per-device"))
+        return el_fail(EL_ERR_INVALID, "--batch is of all devices together, --batch-per-device of each: give one");
+    return el_option_set(row, fits ? rest : optarg ? optarg : "", options);
 }
 
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options)

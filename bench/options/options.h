@@ -109,6 +109,8 @@ const struct el_option_row *el_option_of_command(unsigned command, const char *n
 void el_option_called(const struct el_option_row *row, unsigned command, char *text, size_t bytes);
 /* For help: "every=WHEN"; "check" of what is a word by itself. */
 void el_option_keys(const struct el_option_row *row, char *text, size_t bytes);
+/* Appends "|f64|tf32" to the choices of --precision: the words that stand for an option within it. */
+void el_option_add_words(const struct el_option_row *row, char *words, size_t bytes);
 /* Appends "every=5" to the outer option's value. */
 void el_option_write_within(const struct el_option_row *row, const char *value, char *text, size_t bytes);
 /* Sets what is within the value `text` of a row; what is left for the row itself goes to `rest`. */

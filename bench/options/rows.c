@@ -204,7 +204,7 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "dtype", "TYPE", AT(CHOICE, train.dtype), OF_TRIALS | PLAN,
      "number type; f64 uses the reference kernels", CHOICES("f32|f64"), DEFAULT("f32")},
     {TRAINING, "precision", "HOW", AT(CHOICE, train.model.precision), OF_TRIALS | PLAN,
-     "f32: all as --dtype says; bf16: matrix work in bf16, as torch.autocast; bf16-pure: parameters and activations in "
+     "f32: all in f32; bf16: matrix work in bf16, as torch.autocast; bf16-pure: parameters and activations in "
      "bf16, the optimizer's state in f32; bf16-mixed: weights and state in f32, a copy of the weights and activations "
      "in bf16, as with FSDP's MixedPrecisionPolicy or Megatron-LM ('plan': the default for gpt)",
      CHOICES("f32|bf16|bf16-pure|bf16-mixed"), DEFAULT("f32")},
@@ -260,7 +260,7 @@ static const struct el_option_row rows_after[] = {
      "own in ddp (as PyTorch's collate functions do), so that steps and ranks differ",
      CHOICES("model|batch"), DEFAULT("model")},
     {SET, "bucket-lengths", "HOW", AT(SWITCH, train.bucket_lengths), OF_TRIALS,
-     "textcnn: on: batches of sentences of similar length, in random order, so that --length-by batch pads less",
+     "textcnn: on: batches of sentences of similar length, in random order, so that --lengths pad=batch pads less",
      CHOICES("off|on"), DEFAULT("off")},
     {SET, "data-in", "WHERE", AT(SWITCH, in_files), OF_TRIALS,
      "memory: the set is read and decoded before training; disk: each batch reads and decodes its own samples",
@@ -308,7 +308,8 @@ static const struct el_option_row rows_after[] = {
      "with --checkpoint: start the job again, from its last checkpoint, up to N times after a rank was lost",
      DEFAULT("0"), RANGE(0, 1000)},
     {SET, "elastic", "MIN:MAX", AT(TEXT, elastic), RUN,
-     "with --max-restarts: on the devices that are left, at least MIN, and on up to MAX again when a file DIR/come "
+     "with --checkpoint restarts: on the devices that are left, at least MIN, and on up to MAX again when a file "
+     "DIR/come "
      "says that one has come"},
     {SET, "elastic-batch", "WHOSE", AT(SWITCH, elastic_device), RUN,
      "with --elastic, the batch that stays: global, or device: the global batch follows the number of devices, and "

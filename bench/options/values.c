@@ -92,7 +92,7 @@ static const struct unit percent[] = {{"%", 1}, {"", 1}, {NULL, 0}};
 static enum el_status option_place(const struct el_option_row *row, const char *choices, const char *text, int *place_p)
 {
     enum { CHOICES_BYTES = 128, CHOICES_MAX = 16 };
-    char words[CHOICES_BYTES], *rest = words;
+    char words[CHOICES_BYTES], all[CHOICES_BYTES], *rest = words;
     const char *names[CHOICES_MAX + 1] = {NULL};
     snprintf(words, sizeof words, "%s", choices);
     for (int place = 0; place < CHOICES_MAX && (names[place] = strsep(&rest, "|")); place++) {
@@ -100,12 +100,15 @@ static enum el_status option_place(const struct el_option_row *row, const char *
         *place_p = place;
         return EL_OK;
     }
+    snprintf(words, sizeof words, "%s", choices);
+    el_option_add_words(row, words, sizeof words);
+    snprintf(all, sizeof all, "%s", words);
+    rest = words;
+    for (int i = 0; i < CHOICES_MAX && (names[i] = strsep(&rest, "|")); i++) continue;
     const char *near = el_suggest(text, names),
                *file = row->of_mode && row->of_mode->kind == EL_MODE_FILE ? ", nor a file (name.csv)" : "";
-    if (!strcmp(row->name, "dtype") && strstr(text, "16"))
-        file = ": 16 bits are --precision's (bf16, bf16-mixed, bf16-pure)";
-    if (!near) return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s", row->name, text, choices, file);
-    return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s: did you mean '%s'?", row->name, text, choices, file,
+    if (!near) return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s", row->name, text, all, file);
+    return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s: did you mean '%s'?", row->name, text, all, file,
                    near);
 }
 

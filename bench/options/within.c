@@ -1,5 +1,5 @@
-/* Options that are written within the value of another one: --checkpoint DIR,every=5,keep=3. Each keeps a row of its own,
- * with its kind, range and default. */
+/* Options that are written within the value of another one: --checkpoint DIR,every=5,keep=3. Each keeps a row of its
+ * own, with its kind, range and default. */
 #include <string.h>
 
 #include "bench/base/text.h"
@@ -85,9 +85,17 @@ void el_option_keys(const struct el_option_row *row, char *text, size_t bytes)
 {
     *text = 0;
     for (int i = 0; i < N; i++)
-        if (!strcmp(table[i].name, row->name))
-            el_text_append(text, bytes, "%s%s", *text ? "|" : "", table[i].key);
+        if (!strcmp(table[i].name, row->name)) el_text_append(text, bytes, "%s%s", *text ? "|" : "", table[i].key);
     if (!bare_value(row, el_option_within(row->name)->key)) el_text_append(text, bytes, "=%s", row->argument);
+}
+
+void el_option_add_words(const struct el_option_row *row, char *words, size_t bytes)
+{
+    for (int i = 0; i < N; i++) {
+        const struct el_option_row *inner = el_option_find(table[i].name, strlen(table[i].name));
+        if (!strcmp(table[i].in, row->name) && bare_value(inner, table[i].key))
+            el_text_append(words, bytes, "|%s", table[i].key);
+    }
 }
 
 void el_option_called(const struct el_option_row *row, unsigned command, char *text, size_t bytes)

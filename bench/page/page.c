@@ -63,8 +63,8 @@ static const struct {
     {"eff. %", "Speed-up over the number of devices."},
     {"95 %", "95 % interval of the figure before it, over launches."},
     /* evaluation by rank */
-    {"answers",
-     "Samples (tokens for models over tokens) that the rank has counted; with --eval padded some of them twice."},
+    {"answers", "Samples (tokens for models over tokens) that the rank has counted; with --epochs eval=padded some of "
+                "them twice."},
     {"right", "Right answers among them."},
     {"accuracy %", "Right answers over answers."},
     {"mean loss", "Mean cross-entropy over the rank's answers."},

@@ -41,7 +41,7 @@ static void show_mesh(const json_t *row, const json_t *context, char *text)
     (void)context;
     snprintf(text, EL_CELL_BYTES, "%s%s", *mesh ? "--mesh " : "", mesh);
     if (el_json_whole(row, "micro") > 0)
-        el_text_append(text, EL_CELL_BYTES, " --micro %.0f", el_json_number(row, "micro"));
+        el_text_append(text, EL_CELL_BYTES, " --schedule micro=%.0f", el_json_number(row, "micro"));
     if (el_json_whole(row, "accumulate") > 1)
         el_text_append(text, EL_CELL_BYTES, " --accumulate %.0f", el_json_number(row, "accumulate"));
     if (*text == ' ') memmove(text, text + 1, strlen(text));
@@ -111,7 +111,7 @@ static void say_next(const json_t *document, FILE *out)
     const char *command = el_json_text(document, "rows.0.command", "evenload");
     if (el_json_whole(document, "fit") == 0) {
         if (!json_is_object(would)) {
-            SAY(out, "Nothing fits, not even on %.0f devices: give a smaller --batch or --seq, or more --device-mem.",
+            SAY(out, "Nothing fits, not even on %.0f devices: give a smaller --batch or --seq, or more --devices mem.",
                 el_json_number(document, "tried_devices"));
             return;
         }

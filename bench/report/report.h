@@ -60,7 +60,7 @@ json_t *el_report_shared_cards(const json_t *devices);
 /* Where a step goes, of trials that communicate: a line per device from the measured steps; then what communication
  * costs, from control blocks. Nothing where there is none. */
 void el_report_steps(const json_t *run, FILE *out);
-/* What padding costs and who computes longest when, of trials with --length-by batch. Nothing where there is none. */
+/* What padding costs and who computes longest when, of trials with --lengths pad=batch. Nothing where there is none. */
 void el_report_lengths(const json_t *run, FILE *out);
 /* Of a dry run's document (bench/cmd_dry_run.c): memory by device and tag, what was assumed, whether it fits, and the
  * predicted step. */

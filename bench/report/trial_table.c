@@ -133,13 +133,13 @@ static void say_fit(const json_t *document, FILE *out)
     el_text_mib(el_json_number(document, "wanted_bytes"), wanted);
     el_text_mib(el_json_number(document, "limit_bytes"), limit);
     if (el_json_is(document, "limit", "device"))
-        SAY(out, "%s: a device needs up to %s MiB, and --device-mem allows %s.", fits ? "It fits" : "It does not fit",
+        SAY(out, "%s: a device needs up to %s MiB, and --devices mem allows %s.", fits ? "It fits" : "It does not fit",
             wanted, limit);
     else if (el_json_is(document, "limit", "host"))
         SAY(out, "%s: all devices need %s MiB, and this host has %s free.",
             fits ? "It fits" : "It does not fit this host", wanted, limit);
     else
-        SAY(out, "Whether it fits is not known: --device-mem says how much a device has.");
+        SAY(out, "Whether it fits is not known: --devices mem says how much a device has.");
 }
 
 /* "a step of 5.79 ms (5.10 to 6.52), 22,090 samples/s, bubble 3.1 %: predicted from wire,s64". */

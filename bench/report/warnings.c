@@ -160,8 +160,8 @@ static void append_reason(const json_t *trial, const json_t *evaluation, char te
     if (own) append_statistics(trial, text);
     el_text_append(text, TEXT_BYTES, "; together %.1f %%", 100 * el_json_number(evaluation, "accuracy"));
     if (counted > answers)
-        el_text_append(text, TEXT_BYTES, " of %.0f answers, %.0f of them repeats (--eval exact has none)", counted,
-                       counted - answers);
+        el_text_append(text, TEXT_BYTES, " of %.0f answers, %.0f of them repeats (--epochs eval=exact has none)",
+                       counted, counted - answers);
 }
 
 static void say(const json_t *trial, FILE *out)
@@ -199,7 +199,7 @@ static void say_cost(const json_t *of, FILE *out)
     char size[EL_FIGURE_BYTES], still[EL_FIGURE_BYTES], write[EL_FIGURE_BYTES], rate[EL_FIGURE_BYTES];
     const double n = el_json_number(of, "n"), failed = el_json_number(of, "failed");
     if (!(n > 0)) {
-        SAY(out, "No checkpoint was due: give a smaller --checkpoint-every.");
+        SAY(out, "No checkpoint was due: give a smaller --checkpoint every.");
         return;
     }
     SAY(out,

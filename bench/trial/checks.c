@@ -68,7 +68,7 @@ static enum el_status check_together(const struct el_trial *trial)
                        loading->pageable ? "pin-memory" : "non-blocking", trial->devices[0].backend);
     if (loading->cold && !trial->in_files)
         return el_fail(EL_ERR_INVALID,
-                       "--page-cache cold: with --data-in memory a step reads nothing: add --data-in disk");
+                       "--data-in cache=cold: with --data-in memory a step reads nothing: add --data-in disk");
     if (trial->beside && facts.simulated)
         return el_fail(EL_ERR_INVALID, "--beside %d: simulated devices cost each other what --costs says: leave it out",
                        trial->beside);
@@ -135,11 +135,11 @@ static enum el_status check_elastic(const struct el_trial *trial)
 {
     int least, most, end = 0;
     if (trial->elastic_device && !*trial->elastic)
-        return el_fail(EL_ERR_INVALID, "--elastic-batch device: the number of devices does not change: add --elastic");
+        return el_fail(EL_ERR_INVALID, "--elastic batch=device: the number of devices does not change: add --elastic");
     if (!*trial->elastic) return EL_OK;
     if (trial->elastic_device && trial->train.global_batch % trial->n_devices != 0)
         return el_fail(EL_ERR_INVALID,
-                       "--elastic-batch device: a batch of %" PRId64 " is not the same on %d devices: "
+                       "--elastic batch=device: a batch of %" PRId64 " is not the same on %d devices: "
                        "change --batch",
                        trial->train.global_batch, trial->n_devices);
     if (sscanf(trial->elastic, "%d:%d%n", &least, &most, &end) != 2 || trial->elastic[end] || least < 1 || most < least)
@@ -148,7 +148,7 @@ static enum el_status check_elastic(const struct el_trial *trial)
         return el_fail(EL_ERR_INVALID, "--elastic %.40s: the job begins on %d devices: change one of them",
                        trial->elastic, trial->n_devices);
     if (trial->max_restarts == 0)
-        return el_fail(EL_ERR_INVALID, "--elastic: no job is started again: add --max-restarts and --checkpoint");
+        return el_fail(EL_ERR_INVALID, "--elastic: no job is started again: add --checkpoint DIR,restarts=1");
     if (trial->procs != trial->n_devices || el_mode_find(trial->train.mode)->one_process)
         return el_fail(EL_ERR_INVALID, "--elastic: mode %s has not a process for each device here: leave it out",
                        trial->train.mode);
@@ -165,7 +165,7 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
 {
     const char *option = *trial->checkpoint        ? "--checkpoint"
                          : *trial->resume          ? "--resume"
-                         : trial->max_restarts > 0 ? "--max-restarts"
+                         : trial->max_restarts > 0 ? "--checkpoint restarts"
                                                    : NULL;
     if (!option) return EL_OK;
     if (!el_trial_backend(trial).computes)
@@ -174,7 +174,8 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
     if (*trial->resume && *trial->load && !el_checkpoint_is_in(trial->checkpoint, trial->resume))
         return el_fail(EL_ERR_INVALID, "--load with --resume: the checkpoint has the weights: leave one of them out");
     if (!*trial->checkpoint && trial->max_restarts)
-        return el_fail(EL_ERR_INVALID, "--max-restarts: there would be nothing to start again from: add --checkpoint");
+        return el_fail(EL_ERR_INVALID,
+                       "--checkpoint restarts: there would be nothing to start again from: add a folder");
     if (!*trial->checkpoint) return EL_OK;
     if (strlen(trial->checkpoint) >= EL_CHECKPOINT_DIR_BYTES)
         return el_fail(EL_ERR_INVALID, "--checkpoint ...%s: the path is too long: give one of fewer than %d bytes",
@@ -182,7 +183,7 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
     int64_t steps;
     double seconds;
     if (!el_trial_checkpoint_every(trial, &steps, &seconds))
-        return el_fail(EL_ERR_INVALID, "--checkpoint-every %.40s: give steps, like 20, or a time, like 30s or 5m",
+        return el_fail(EL_ERR_INVALID, "--checkpoint every=%.40s: give steps, like 20, or a time, like 30s or 5m",
                        trial->checkpoint_every);
     return EL_OK;
 }

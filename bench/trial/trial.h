@@ -58,7 +58,7 @@ enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_
 /* The trial's configuration in a mode, with what was given of its options. Errors: EL_ERR_INVALID. */
 enum el_status el_trial_use_mode(const struct el_trial *trial, const char *mode, struct el_train_config *config);
 
-/* How often it writes a checkpoint: in steps, or (0 steps) in seconds. false: --checkpoint-every is neither. */
+/* How often it writes a checkpoint: in steps, or (0 steps) in seconds. false: --checkpoint every is neither. */
 bool el_trial_checkpoint_every(const struct el_trial *trial, int64_t *steps_p, double *seconds_p);
 /* Options of `run` that resolve to this trial. */
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p);

@@ -256,7 +256,7 @@ void el_verdict_share_weights(struct el_verdict_case *c)
     }
     if (el_json_is(first, "share_weights", "equal") && most > least)
         el_verdict_say(c,
-                       "--share-weights equal: samples of the smallest share (%.0f) count %.3g times as much as those "
+                       "--shares weights=equal: samples of the smallest share (%.0f) count %.3g times as much as those "
                        "of the largest (%.0f)",
                        least, most / least, most);
 }
@@ -295,7 +295,7 @@ void el_verdict_checkpoints(struct el_verdict_case *c)
         if (part > c->rule->limit)
             el_verdict_say(c,
                            "training waited %.2g %% of the time for checkpoints to be written, at %.3g MB/s: give a "
-                           "larger --checkpoint-every, or a faster disk",
+                           "larger --checkpoint every, or a faster disk",
                            part, el_json_number(repeat, "checkpoints.write_mb_per_s"));
         if (failed > 0) el_verdict_say(c, "%.0f of %.0f checkpoints could not be written; the logs say why", failed, n);
     }

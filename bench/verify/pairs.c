@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/base/text.h"
+#include "bench/options/options.h"
 #include "bench/verify/verify.h"
 
 enum { FACTORS = 48, VALUES = 160, VALUES_OF_ONE = 12, VALUE_BYTES = 64, QUICK_CELLS = 16, NONE = -1 };
@@ -34,19 +35,19 @@ static const struct {
              {"mesh", "|--mesh dp=2|--mesh pp=2|--mesh tp=2"},
              {"schedule", "--schedule 1f1b|--schedule gpipe|--schedule interleaved|--schedule zero-bubble"},
              {"accumulate", "--accumulate 1|--accumulate 3"},
-             {"micro", "|--micro 6"},
+             {"micro", "|--schedule micro=6"},
              {"shares", "|--shares 3,1|--shares 3,1,2"},
              {"dp-fix", "|--dp-fix all"},
-             {"output-device", "|--output-device 1"},
+             {"output-device", "|--loss-in device=1"},
              {"bucket-mb", "|--bucket-mb 25"},
              {"clip", "|--clip 0.05"},
-             {"max-norm", "|--max-norm 0.1"},
+             {"max-norm", "|--model max-norm=0.1"},
              {"loss", "|--loss mse"},
              {"zero-grad", "--zero-grad free|--zero-grad keep"},
-             {"foreach", "--foreach off|--foreach on"},
-             {"dropout", "--dropout 0|--dropout 0.3"},
+             {"foreach", "--optimizer foreach=off|--optimizer foreach=on"},
+             {"dropout", "--model dropout=0|--model dropout=0.3"},
              {"recompute", "--recompute off|--recompute on"},
-             {"length-by", "--length-by model|--length-by batch"}};
+             {"length-by", "--lengths pad=model|--lengths pad=batch"}};
 
 /* ---- options and values ---- */
 
@@ -85,10 +86,12 @@ static void add_factors(struct el_verify_pairs *p)
         if (el_verify_asks_for(p->options, mode->name)) add_value(p, f, "", mode->name, strlen(mode->name));
     add_words(p, "model", "", "gpt|textcnn|mlp|resnet18");
     add_words(p, "devices", "", "4|2|3");
-    add_words(p, "precision", "", "|--dtype f32|--precision bf16|--precision bf16-mixed|--precision bf16-pure");
+    add_words(p, "precision", "", "|--precision f32|--precision bf16|--precision bf16-mixed|--precision bf16-pure");
     for (const struct el_mode_option *const *row = el_mode_options(); *row; row++) {
         char before[VALUE_BYTES];
-        snprintf(before, sizeof before, "--%s ", (*row)->name);
+        const struct el_option_within *within = el_option_within((*row)->name);
+        snprintf(before, sizeof before, within ? "--%s %s=" : "--%s ", within ? within->in : (*row)->name,
+                 within ? within->key : "");
         if (((*row)->kind == EL_MODE_SWITCH || (*row)->kind == EL_MODE_CHOICE) && strcmp((*row)->name, "graph"))
             add_words(p, (*row)->name, before, (*row)->choices);
     }

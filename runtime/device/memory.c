@@ -81,7 +81,7 @@ enum el_status el_device_check_limit(const struct el_device *device, size_t step
     char wanted[EL_BYTES_TEXT], used[EL_BYTES_TEXT], all[EL_BYTES_TEXT];
     return el_fail(EL_ERR_OOM,
                    "%s is out of memory: %s for '%s' (%s) do not fit, %s of %s are in use; take a smaller batch or "
-                   "model, or a larger --device-mem",
+                   "model, or a larger --devices mem",
                    device->name, el_bytes_text(bytes, wanted), name, el_tag_name(tag), el_bytes_text(live, used),
                    el_bytes_text(limit, all));
 }

@@ -129,7 +129,7 @@ static enum el_status check_part(const char *(*get)(void *, const char *), void 
     if (n_missing == 0 || n_set == 0) return EL_OK;
     return el_fail(EL_ERR_INVALID,
                    "%s %s set, as torchrun does for a rank, but %s %s not: set RANK, WORLD_SIZE, MASTER_ADDR and "
-                   "MASTER_PORT, or unset %s, or give --launch self",
+                   "MASTER_PORT, or unset %s, or give --launcher self",
                    set, n_set == 1 ? "is" : "are", missing, n_missing == 1 ? "is" : "are", n_set == 1 ? "it" : "them");
 }
 

@@ -146,7 +146,7 @@ static enum el_status cut_up(const struct el_train_config *config, struct el_par
     struct cuts cuts = {.n = n};
     const char *or_else = n == parts->n_stages                    ? ""
                           : el_schedule_is_file(config->schedule) ? ", or another --schedule"
-                                                                  : ", or fewer --parts";
+                                                                  : ", or fewer --schedule parts";
     if (n > parts->model->n_nodes)
         return el_fail(EL_ERR_INVALID, "%s has %d node%s: it cannot be cut into %d parts: give %s%s",
                        config->model.name, parts->model->n_nodes, parts->model->n_nodes == 1 ? "" : "s", n,

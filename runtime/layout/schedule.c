@@ -448,12 +448,12 @@ static enum el_status fill(struct el_schedule *schedule, const struct el_schedul
 {
     int n_rounds = schedule->n_micro / schedule->n_devices > 1 ? schedule->n_micro / schedule->n_devices : 1;
     if (schedule->n_devices * n_local > EL_PARTS_MAX)
-        return el_fail(EL_ERR_INVALID, "--parts %d: on %d devices that makes more than %d parts", n_local,
+        return el_fail(EL_ERR_INVALID, "--schedule parts=%d: on %d devices that makes more than %d parts", n_local,
                        schedule->n_devices, EL_PARTS_MAX);
     if (n_local > 1 && schedule->n_micro % n_rounds != 0)
         return el_fail(EL_ERR_INVALID,
-                       "--micro %d: --schedule %s on %d devices makes %d rounds, which must have equally many "
-                       "micro-batches: give --micro %d",
+                       "--schedule micro=%d: --schedule %s on %d devices makes %d rounds, which must have equally many "
+                       "micro-batches: give --schedule micro=%d",
                        schedule->n_micro, kind->name, schedule->n_devices, n_rounds, n_rounds * schedule->n_devices);
     schedule->n_parts = schedule->n_devices * n_local;
     for (int k = 0; k < schedule->n_parts; k++) schedule->device[k] = k % schedule->n_devices;
@@ -479,7 +479,7 @@ static const struct el_schedule_kind *find(const char *name)
 static enum el_status check_numbers(const struct el_train_config *config)
 {
     if (config->n_micro < 0 || config->n_micro > EL_MICRO_MAX)
-        return el_fail(EL_ERR_INVALID, "--micro %lld: must be between 1 and %d", (long long)config->n_micro,
+        return el_fail(EL_ERR_INVALID, "--schedule micro=%lld: must be between 1 and %d", (long long)config->n_micro,
                        EL_MICRO_MAX);
     return EL_OK;
 }
@@ -487,11 +487,12 @@ static enum el_status check_numbers(const struct el_train_config *config)
 static enum el_status open_file(const struct el_train_config *config, int n_devices, struct el_schedule *schedule)
 {
     if (config->parts)
-        return el_fail(EL_ERR_INVALID, "--parts: --schedule %s says how many there are: leave it out",
+        return el_fail(EL_ERR_INVALID, "--schedule parts: --schedule %s says how many there are: leave it out",
                        config->schedule);
     EL_TRY(schedule_read(config->schedule, n_devices, schedule));
     if (config->n_micro && config->n_micro != schedule->n_micro)
-        return el_fail(EL_ERR_INVALID, "--micro %lld: --schedule %s has %d micro-batches: leave --micro out",
+        return el_fail(EL_ERR_INVALID,
+                       "--schedule micro=%lld: --schedule %s has %d micro-batches: leave --schedule micro out",
                        (long long)config->n_micro, config->schedule, schedule->n_micro);
     return EL_OK;
 }
@@ -505,7 +506,7 @@ static enum el_status open_kind(const struct el_train_config *config, int n_devi
                        config->schedule);
     if (kind->one && config->parts > 1)
         return el_fail(EL_ERR_INVALID,
-                       "--parts %d: --schedule %s has one part per device: leave it out, or give --schedule "
+                       "--schedule parts=%d: --schedule %s has one part per device: leave it out, or give --schedule "
                        "interleaved",
                        config->parts, kind->name);
     schedule->n_micro = config->n_micro ? (int)config->n_micro : n_devices;

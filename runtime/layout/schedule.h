@@ -52,7 +52,7 @@ struct el_schedule {
 /* A schedule that is known by name. */
 struct el_schedule_kind {
     const char *name, *summary;
-    int parts; /* a device, where --parts does not say otherwise; 1 and `one`: always */
+    int parts; /* a device, where --schedule parts does not say otherwise; 1 and `one`: always */
     bool one;
     int lead;    /* forwards that a device has more before its first backward than the next one; 0: all of them */
     bool halves; /* backward is parted */

@@ -158,11 +158,12 @@ enum el_status el_model_resolve(struct el_model_config *config)
                        "--classes 1: only squared error takes one class: give --loss mse, or 2 to 10000");
     if (model->input != EL_INPUT_TOKENS) EL_TRY(in_range("--classes", config->classes, 1, 10000));
     if (!(config->dropout < 1))
-        return el_fail(EL_ERR_INVALID, "--dropout %g: must be at least 0 and below 1", config->dropout);
+        return el_fail(EL_ERR_INVALID, "--model dropout=%g: must be at least 0 and below 1", config->dropout);
     if (!(config->max_norm >= 0))
-        return el_fail(EL_ERR_INVALID, "--max-norm %g: must not be negative", config->max_norm);
+        return el_fail(EL_ERR_INVALID, "--model max-norm=%g: must not be negative", config->max_norm);
     if (config->max_norm > 0 && model->input == EL_INPUT_TOKENS)
-        return el_fail(EL_ERR_INVALID, "--max-norm %g: model %s has no classifier of its own to limit: leave it out",
+        return el_fail(EL_ERR_INVALID,
+                       "--model max-norm=%g: model %s has no classifier of its own to limit: leave it out",
                        config->max_norm, config->name);
     return EL_OK;
 }
@@ -214,7 +215,8 @@ static enum el_status build(const struct el_model_config *config, int piece, int
     if (graph->failure == EL_OK && classifier && config->max_norm > 0) classifier->max_norm = config->max_norm;
     enum el_status status = freeze(config, graph);
     if (status == EL_OK && classifier && classifier->max_norm > 0 && classifier->slice.of)
-        status = el_fail(EL_ERR_INVALID, "--max-norm %g: each device has a part of the classifier's rows: leave it out",
+        status = el_fail(EL_ERR_INVALID,
+                         "--model max-norm=%g: each device has a part of the classifier's rows: leave it out",
                          config->max_norm);
     if (status == EL_OK) status = el_graph_finish(graph, output, loss);
     if (status == EL_OK && loss == EL_LOSS_MSE && graph->class_slice.of)

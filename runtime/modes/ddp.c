@@ -1,10 +1,10 @@
 /* ddp: DistributedDataParallel. Every member has the whole model and its share of the batch; gradients are averaged
- * over members in buckets as they become ready, while backward goes on (reducer.h). With --bucket-view on they are
+ * over members in buckets as they become ready, while backward goes on (reducer.h). With --bucket-mb view they are
  * views of the buckets: backward writes there, and the optimizer reads there.
  *
  * The first step has one bucket, reduced after the whole backward, as torch does since it may not know the order yet;
  * the order in which gradients became ready then gives the buckets of all later steps: the first of 1 MiB, the others
- * up to the cap. reducer.h says what --find-unused and --static-graph do about parameters without gradients.
+ * up to the cap. reducer.h says what --find-unused and --find-unused once do about parameters without gradients.
  *
  * Memory on every member, in copies of the parameters P, with S of optimizer state, T of its temporaries and N of a
  * layer's new gradients beside kept or accumulated ones: (3 + S + N) P at the end of backward, (3 + S + T) P in the
@@ -113,8 +113,8 @@ const struct el_mode_ops el_mode_ddp = {
              .options = options,
              .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",
              .sends = "gradients (P) by all-reduce, in buckets, during backward",
-             .variants = "--overlap off|--bucket-view on|--accumulate 2|--find-unused on|--static-graph on|"
-                         "--broadcast-buffers off|--shares 3,1|--shares 3,1 --share-weights equal",
+             .variants = "--overlap off|--bucket-mb view|--accumulate 2|--find-unused on|--find-unused once|"
+                         "--broadcast-buffers off|--shares 3,1|--shares 3,1,weights=equal",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 3, .optimizer = 3, .view = 1},
              .n_shown = 1,

@@ -60,8 +60,8 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
 {
     (void)layout;
     if (!config->sync_params || !config->by_samples) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--share-weights samples is of gradients, and --sync param averages parameters: "
-                                   "give --share-weights equal, or leave --sync out");
+    return el_fail(EL_ERR_INVALID, "--shares weights=samples is of gradients, and --sync param averages parameters: "
+                                   "give --shares weights=equal, or leave --sync out");
 }
 
 static const struct el_mode_option sync = {.name = "sync",

@@ -48,7 +48,7 @@ struct el_mode_info {
     const struct el_mode_option *const *options; /* that only some modes have (option.h), ended by NULL; NULL: none */
     const char *statistics; /* batch norm's: over which samples, and which become the running ones */
     const char *sends;      /* a step, between devices, in words; P is the size of all parameters */
-    /* Settings of its options that make another schedule of it, "|" between them: "--overlap off|--bucket-view on".
+    /* Settings of its options that make another schedule of it, "|" between them: "--overlap off|--bucket-mb view".
      * What is verified is the mode as it is, and with each of them. NULL: none. */
     const char *variants;
     enum el_mode_loss loss;

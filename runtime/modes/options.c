@@ -143,7 +143,7 @@ enum el_status el_mode_check_graph(const struct el_train_config *config)
     const char *reason = NULL;
     if (config->control == EL_CONTROL_RECORD)
         reason = "--control record: recorded steps are no graph, so that their difference is not the recorder's";
-    if (config->loading.pageable) reason = "--pin-memory off: a graph copies from pinned memory alone";
+    if (config->loading.pageable) reason = "--non-blocking pin=off: a graph copies from pinned memory alone";
     if (config->loading.transfer == EL_TRANSFER_BLOCKING)
         reason = "--non-blocking off: within a graph the host waits for no copy";
     if (config->loading.transfer == EL_TRANSFER_AHEAD)

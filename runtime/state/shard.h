@@ -31,7 +31,7 @@ struct el_shard {
         struct el_view *rows[EL_STATE_COUNT];
         struct {
             struct el_view *params;
-            /* --zero-grad keep: its own. --bucket-view on: places in the mode's buckets, which the mode fills in and
+            /* --zero-grad keep: its own. --bucket-mb view=on: places in the mode's buckets, which the mode fills in and
              * frees. Else without buffers, and allocated in each step. */
             struct el_view *grads;
             struct el_view *slots[EL_SLOTS_MAX]; /* of the optimizer */

@@ -1,4 +1,5 @@
-/* Ops of one kind, at most one a parameter: issued one by one, or with --foreach on as one op of many tensors.
+/* Ops of one kind, at most one a parameter: issued one by one, or with --optimizer foreach=on as one op of many
+ * tensors.
  *
  *     struct el_together copies = {.shard = shard, .program = program, .phase = phase, .label = "copy to bucket"};
  *     el_together_move(&copies, ...);  ...

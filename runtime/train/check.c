@@ -40,12 +40,13 @@ static enum el_status check_optimizer(const struct el_train_config *config)
     if (!(config->lr >= 0) || isinf(config->lr))
         return el_fail(EL_ERR_INVALID, "--lr %g: must be a number from 0 up", config->lr);
     if (!(config->momentum >= 0 && config->momentum < 1)) {
-        return el_fail(EL_ERR_INVALID, "--momentum %g: must be at least 0 and below 1", config->momentum);
+        return el_fail(EL_ERR_INVALID, "--optimizer momentum=%g: must be at least 0 and below 1", config->momentum);
     }
     if (!(config->weight_decay >= 0) || isinf(config->weight_decay))
-        return el_fail(EL_ERR_INVALID, "--weight-decay %g: must be a number from 0 up", config->weight_decay);
+        return el_fail(EL_ERR_INVALID, "--optimizer weight-decay=%g: must be a number from 0 up", config->weight_decay);
     if (config->weight_decay > 0 && config->optimizer != EL_OPT_ADAMW)
-        return el_fail(EL_ERR_INVALID, "--weight-decay: only --optimizer adamw has it: leave one of them out");
+        return el_fail(EL_ERR_INVALID,
+                       "--optimizer weight-decay: only --optimizer adamw has it: leave one of them out");
     if (!(config->clip >= 0) || isinf(config->clip))
         return el_fail(EL_ERR_INVALID, "--clip %g: must be a number from 0 up", config->clip);
     return EL_OK;
@@ -59,12 +60,12 @@ static enum el_status check_types(const struct el_train_config *config, const st
                        "(ddp, say), or --precision bf16",
                        config->mode);
     if (config->dtype == EL_F64 && config->model.precision != EL_PRECISION_FULL)
-        return el_fail(EL_ERR_INVALID, "--precision bf16: goes with f32: leave --dtype f64 out");
+        return el_fail(EL_ERR_INVALID, "--precision bf16 and f64: leave one of them out");
     if (config->dtype == EL_F64 && el_config_reduced(config) != EL_F64)
         return el_fail(EL_ERR_INVALID, "--comm-hook %s: gradients of f64 are reduced as they are: leave it out",
                        el_dtype_name(el_config_reduced(config)));
     if (config->bucket_view && el_config_reduced(config) != el_config_stored(config))
-        return el_fail(EL_ERR_INVALID, "--bucket-view on: gradients are in the buckets, so that they have one type: "
+        return el_fail(EL_ERR_INVALID, "--bucket-mb view=on: gradients are in the buckets, so that they have one type: "
                                        "leave --comm-hook out");
     return EL_OK;
 }
@@ -76,13 +77,13 @@ static enum el_status check_numbers(const struct el_train_config *config)
     if (config->warmup < 0)
         return el_fail(EL_ERR_INVALID, "--warmup %lld: must not be negative", (long long)config->warmup);
     if (config->control_pairs < 0 || config->control_pairs > EL_CONTROL_PAIRS_MAX) {
-        return el_fail(EL_ERR_INVALID, "--control-pairs %d: must be between 1 and %d", config->control_pairs,
+        return el_fail(EL_ERR_INVALID, "--control pairs=%d: must be between 1 and %d", config->control_pairs,
                        EL_CONTROL_PAIRS_MAX);
     }
     if (config->loading.transfer == EL_TRANSFER_AHEAD && (config->loading.pageable || config->n_accumulate > 1))
         return el_fail(EL_ERR_INVALID, "--non-blocking ahead: %s",
                        config->loading.pageable
-                           ? "from pageable memory a copy keeps the host busy: leave --pin-memory off out"
+                           ? "from pageable memory a copy keeps the host busy: leave --non-blocking pin=off out"
                            : "each micro-step has a batch of its own: leave --accumulate out");
     if (config->epochs < 0)
         return el_fail(EL_ERR_INVALID, "--epochs %lld: must not be negative", (long long)config->epochs);
@@ -104,7 +105,7 @@ static enum el_status check_lengths(const struct el_train_config *config)
     if (config->device_graph) reason = "a graph has one length: leave --graph on out";
     if (config->loading.transfer == EL_TRANSFER_AHEAD)
         reason = "a batch that comes a step ahead has another length: leave --non-blocking ahead out";
-    return reason ? el_fail(EL_ERR_INVALID, "--length-by batch: %s: %s", config->mode, reason) : EL_OK;
+    return reason ? el_fail(EL_ERR_INVALID, "--lengths pad=batch: %s: %s", config->mode, reason) : EL_OK;
 }
 
 static enum el_status check_ranks(const struct el_train_config *config)

@@ -52,7 +52,7 @@ static enum el_status add_range(const struct forecast *f, const struct el_graph 
     struct el_units *units;
     EL_TRY(el_units_open(graph, (enum el_unit_kind)f->config->unit, n_pieces, &units));
     for (int piece = 0; piece < n_pieces; piece++) {
-        int64_t all = 0; /* with --foreach on one op has all arrays */
+        int64_t all = 0; /* with --optimizer foreach=on one op has all arrays */
         for (int p = 0; p < graph->n_params; p++) {
             int64_t range[3] = {units->of[p]};
             el_units_own(units, p, el_param_count(graph, p), piece, &range[1], &range[2]);

@@ -8,10 +8,10 @@ BAD = """
 nosuch|run --mode nosuch|run --nosuch 1|run --mode|run extra|compare --modes|compare --modes single,,dp|compare --modes dp,dp,nosuch
 run --batch 0|run --batch -1|run --batch x|run --batch 99999999999999999999|run --steps 0|run --steps 1e3|run --warmup -1|run --repeats 0
 run --devices 0|run --devices nosuch:2|run --devices cpu:9999999|run --devices cuda:77|run --procs 3|run --mode ddp --batch 1 --devices 2
-run --mode dp --procs 2 --devices 2|run --timeout -1|run --timeout x|run --lr x|run --lr nan|run --momentum 2|run --dropout 1.5|run --seed -1
+run --mode dp --procs 2 --devices 2|run --timeout -1|run --timeout x|run --lr x|run --lr nan|run --optimizer momentum=2|run --model dropout=1.5|run --seed -1
 run --data nosuch.txt|run --data /dev/zero|run --data .|run --test nosuch.txt|run --vocab 0|run --epochs 0|run --inject foo|run --inject wire=
-run --inject delay=9:1|run --inject straggler=0:-1|run --device-mem 5XB|run --device-mem -1|run --comm nosuch
-run --launcher nosuch|run --optimizer nosuch|run --dtype f16|run --zero-grad maybe|run --model nosuch|run --hidden x|run --hidden 1,2,3,
+run --inject delay=9:1|run --inject straggler=0:-1|run --devices mem=5XB|run --devices mem=-1|run --comm nosuch
+run --launcher nosuch|run --optimizer nosuch|run --precision f16|run --zero-grad maybe|run --model nosuch|run --hidden x|run --hidden 1,2,3,
 run --epochs 2 --steps 5|run --batch 8 --batch-per-device 8|run --out /proc/x|run --out /dev/null|run --out /dev/null/x|compare nosuch
 plot|plot nosuch|plot /dev/null|plot --term nosuch|scale nosuch|scale --strong --weak
 scale --devices 0|compare --bucket-mb 0|compare --bucket-mb x|imbalance nosuch|imbalance --preset nosuch

@@ -79,7 +79,7 @@ def evenload_steps(a, number):
     shutil.rmtree(folder, ignore_errors=True)
     command = [a.evenload, "run", "--mode", "single", "--devices", "cuda:0," if a.device == "cuda" else "1", "--model", "textcnn"]
     command += ["--vocab", str(VOCAB), "--embed", str(EMBED), "--seq", str(SEQ), "--filters", str(FILTERS), "--classes", str(CLASSES)]
-    command += ["--dropout", "0", "--optimizer", "momentum", "--momentum", str(MOMENTUM), "--lr", str(LR), "--data", "dummy"]
+    command += ["--model", "dropout=0", "--optimizer", "momentum", "--optimizer", f"momentum={MOMENTUM}", "--lr", str(LR), "--data", "dummy"]
     command += ["--batch", str(a.batch), "--warmup", str(WARMUP), "--steps", str(a.steps), "--min-time", "0", "--control", "none", "--no-record"]
     done = subprocess.run(command + ["--json", "--quiet", "--out", folder], capture_output=True, text=True, timeout=60)
     if done.returncode != 0:

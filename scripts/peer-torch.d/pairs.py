@@ -41,8 +41,8 @@ def evenload(a, model, ranks):
     with tempfile.TemporaryDirectory() as folder:
         words = [a.evenload, "run", "--mode", "ddp" if ranks > 1 else "single", "--devices", str(ranks), "--model", model]
         words += ["--batch-per-device", str(a.batch), "--optimizer", "momentum", "--data", "dummy", "--warmup", str(warmup(model))]
-        words += ["--bucket-view", a.bucket_view] if ranks > 1 else []
-        words += ["--dropout", "0"] if model == "textcnn" else ["--image", str(a.image)] if is_resnet(model) else []
+        words += ["--bucket-mb", f"view={a.bucket_view}"] if ranks > 1 else []
+        words += ["--model", "dropout=0"] if model == "textcnn" else ["--image", str(a.image)] if is_resnet(model) else []
         words += ["--classes", {"textcnn": "2", "mlp": "10"}.get(model, "1000"), "--steps", str(a.steps), "--min-time", "0", "--control", "none"]
         trial = json.loads(last_line(words + ["--no-record", "--json", "--quiet", "--out", os.path.join(folder, "run")]))
     return trial["step_ms"]["median"], trial["param_bytes"]

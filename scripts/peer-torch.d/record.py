@@ -45,9 +45,9 @@ def ours(data):
     """The options that make evenload do the same."""
     mode, device = ARGS.mode, "cuda:" if ARGS.device == "cuda" else ""
     words = ["run", "--mode", mode, "--devices", f"{device}{ARGS.ranks}", "--model", ARGS.model, "--batch-per-device", str(ARGS.batch), "--optimizer", "momentum"]
-    words += ["--data", data, "--seed", str(SEED), "--lr", str(LR), "--momentum", str(MOMENTUM), "--classes", str(CLASSES[ARGS.model])]
-    words += ["--dropout", "0"] if ARGS.model == "textcnn" else ["--image", str(ARGS.image)] if ARGS.model.startswith("resnet") else []
-    return words + ([] if ARGS.model != "textcnn" else ["--max-norm", "0"])
+    words += ["--data", data, "--seed", str(SEED), "--lr", str(LR), "--optimizer", f"momentum={MOMENTUM}", "--classes", str(CLASSES[ARGS.model])]
+    words += ["--model", "dropout=0"] if ARGS.model == "textcnn" else ["--image", str(ARGS.image)] if ARGS.model.startswith("resnet") else []
+    return words + ([] if ARGS.model != "textcnn" else ["--model", "max-norm=0"])
 
 
 def interval(values):

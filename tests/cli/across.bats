@@ -70,7 +70,7 @@ END
     refuses "--sequence-parallel on: model mlp has no tokens to cut" "$EVENLOAD" run "${of[@]}" --model mlp
     of=(--mode tp --devices sim:4 --dry-run)
     refuses "--hidden: 30 does not divide evenly among 4 devices" "$EVENLOAD" run "${of[@]}" --model mlp --hidden 8,7,30
-    refuses "--max-norm 1: each device has a part of the classifier's rows" "$EVENLOAD" run "${of[@]}" --model mlp --hidden 8 --max-norm 1
+    refuses "--model max-norm=1: each device has a part of the classifier's rows" "$EVENLOAD" run "${of[@]}" --model mlp --hidden 8 --model max-norm=1
     refuses "--loss mse: each device has a part of the classes" "$EVENLOAD" run "${of[@]}" --model gpt --loss mse
     refuses "model textcnn cannot be cut across its layers: its layers are convolutions" "$EVENLOAD" run "${of[@]}" --model textcnn
 }

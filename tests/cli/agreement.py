@@ -361,7 +361,7 @@ def options_of(rng, kind):
     model = rng.choice([mlp, mlp, mlp, ["toy"] if n == 2 else mlp])  # toy has two layers, so two stages at most
     options = ["--model", *model, "--data", "dummy", "--warmup", "1", "--steps", str(rng.choice([2, 5])), "--min-time", rng.choice(["0", "0.004"]),
                "--optimizer", rng.choice(["sgd", "adam"]), "--seed", str(rng.randrange(100)), "--repeats", str(launches),
-               "--control-pairs", "2"]
+               "--control", "pairs=2"]
     if command == 1:
         return ["scale", "--modes", rng.choice(["ddp", "dp", "ddp,manual"]), "--devices", f"{backend}:1,{n}", "--batch-per-device", "4"] + options
     options += ["--batch", str(batch), "--devices", f"{backend}:{n}"]

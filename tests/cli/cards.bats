@@ -21,7 +21,7 @@ ends() {
 
 # train_alike MODES OPTIONS...: on two cards as on two CPU devices, where a step's memory lies in one place.
 train_alike() {
-    local with=(--warmup 2 --min-time 0 --control none --quiet --dtype f64 --procs 1 --json "${@:2}")
+    local with=(--warmup 2 --min-time 0 --control none --quiet --precision f64 --procs 1 --json "${@:2}")
     [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
     for mode in $1; do
         timeout 240 "$CARDS" run "${with[@]}" --mode "$mode" --devices cuda:2 --out "c-$mode" >cards.json
@@ -37,8 +37,8 @@ END
 }
 
 @test "batches of unlike length: cards train as CPU devices do, and a step's memory lies in one place" {
-    train_alike "dp ddp zero2" --model textcnn --vocab 60 --embed 8 --filters 4 --dropout 0 --batch 16 --steps 20 --data dummy --lengths 4-64 \
-        --length-by batch
+    train_alike "dp ddp zero2" --model textcnn --vocab 60 --embed 8 --filters 4 --model dropout=0 --batch 16 --steps 20 --data dummy --lengths 4-64 \
+        --lengths pad=batch
 }
 
 @test "a transformer, in copies, in parts, and cut by its heads: cards train as CPU devices do" {
@@ -98,17 +98,17 @@ END
     [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
     for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2))"; done >text.txt
     tiny=(--model mlp --features 16 --hidden 8 --batch 8 --warmup 1 --steps 6 --min-time 0 --control none --quiet --data text.txt)
-    data=("$CARDS" data "${tiny[@]}" --devices cuda:1 --workers 1 --repeats 1 --page-cache warm)
-    run --separate-stderr "${data[@]}" --pin-memory both --out both
+    data=("$CARDS" data "${tiny[@]}" --devices cuda:1 --workers 1 --repeats 1 --data-in cache=warm)
+    run --separate-stderr "${data[@]}" --non-blocking pin=both --out both
     [[ $status -eq 0 && $output == *"stages, warm, pinned"*"out of workers' queue"*"stages, warm, pageable"*"the driver stages"* ]] || show
     for line in "${lines[@]}"; do [[ ${#line} -le 110 || $line == "not drawn: "* ]] || { echo "$line" && show; }; done
     [[ $(json both/data.json '[(r["pinned"], r["workers"], r["pin_ms"] is None) for r in d["rows"]]') == "[('on', 0, True), ('on', 1, False), ('off', 0, True), ('off', 1, True)]" ]]
     run --separate-stderr "${data[@]}" --non-blocking ahead --out ahead
     [[ $status -eq 0 && $output == *"a step ahead"* && $(json ahead/data.json 'd["pinned"], d["non_blocking"]') == "('on', 'ahead')" ]] || show
-    refuses "--pin-memory off out" "${data[@]}" --non-blocking ahead --pin-memory off
+    refuses "--non-blocking pin=off out" "${data[@]}" --non-blocking ahead,pin=off
     refuses "leave --accumulate out" "$CARDS" run "${tiny[@]}" --mode single --devices cuda:1 --accumulate 2 --non-blocking ahead
     refuses "--non-blocking is for GPUs" "$CARDS" run "${tiny[@]}" --devices 1 --non-blocking off
-    refuses "--pin-memory is for GPUs" "$CARDS" data "${tiny[@]}" --devices 1 --pin-memory both
+    refuses "--non-blocking pin is for GPUs" "$CARDS" data "${tiny[@]}" --devices 1 --non-blocking pin=both
 }
 
 # The worker of `verify --quick --modes single`, as far as resnet18's cell in f32: what follows takes ten times as long here.

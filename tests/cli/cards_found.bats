@@ -123,8 +123,8 @@ ranks() {
     [[ $(of_trial 't["per_device"][0]["memory"]["library_bytes"]["graph"] > 0 and "--graph on" in t["command"]') == True ]] || show
     run "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --graph on --control record --out both
     [[ $status -eq 2 && $output == *"--graph on and --control record"* && ! -e both ]] || show
-    run "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --graph on --pin-memory off --out both
-    [[ $status -eq 2 && $output == *"--graph on and --pin-memory off"* && ! -e both ]] || show
+    run "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --graph on --non-blocking pin=off --out both
+    [[ $status -eq 2 && $output == *"--graph on and --non-blocking pin=off"* && ! -e both ]] || show
 }
 
 @test "a trace has what the host queued, and arrows from there to what its card did" {

@@ -7,9 +7,9 @@ stderr='' # set by run
 
 CARDS=${EVENLOAD_BUILD:-$PWD/build}/cards/evenload
 FOUR=cuda:0,cuda:1,cuda:2,cuda:3
-SHORT=(--data dummy --dtype f64 --steps 4 --warmup 0 --min-time 0 --control none --launcher own --quiet --timeout 60)
+SHORT=(--data dummy --precision f64 --steps 4 --warmup 0 --min-time 0 --control none --launcher own --quiet --timeout 60)
 MLP=(--model mlp --features 16 --hidden '12,8,8' --batch 16)
-TEXT=(--model textcnn --vocab 200 --embed 8 --filters 4 --seq 12 --batch 8 --dropout 0)
+TEXT=(--model textcnn --vocab 200 --embed 8 --filters 4 --seq 12 --batch 8 --model dropout=0)
 RESNET=(--model resnet18 --image 16 --width 4 --classes 4 --batch 4)
 
 need_cards() {
@@ -44,7 +44,7 @@ resnet() { same_losses resnet --mode ddp --devices 2 --procs 2 "${RESNET[@]}" --
     text --mode ddp --devices $FOUR --procs 4
     mlp --mode spmg --devices $FOUR --procs 2
     mlp --mode pipeline --mesh dp=2,pp=2 --devices $FOUR --procs 4
-    mlp --mode ddp --devices $FOUR --procs 4 --graph on --bucket-mb 0.001 --first-bucket-mb 0.001
+    mlp --mode ddp --devices $FOUR --procs 4 --graph on --bucket-mb 0.001,first=0.001
     [[ $(json run/results.json 'd["trials"][0]["repeats"][0]["graph_steps"]') == 1 ]] || { json run/results.json 'd["trials"][0]["repeats"]' && false; }
     # One process: what a thread asks for while another's collective waits for it.
     mlp --mode ddp --devices cuda:0,cuda:1 --procs 1
@@ -85,13 +85,13 @@ one_card() { FAKE_CARDS=1 "$@" --devices cuda:0,cuda:0 --procs 2 --comm nccl; }
     }
     for FAKE_CARDS_SEED in 1 2 3 4 5; do
         need_cards
-        mlp --mode ddp --devices $FOUR --procs 4 --bucket-mb 0.001 --first-bucket-mb 0.001
+        mlp --mode ddp --devices $FOUR --procs 4 --bucket-mb 0.001,first=0.001
         mlp --mode ddp --devices $FOUR --procs 1
         mlp --mode manual --devices cuda:0,cuda:1 --procs 2
         mlp --mode spmg --devices $FOUR --procs 2
         mlp --mode mp --devices cuda:0,cuda:1 --procs 2
-        mlp --mode pipeline --devices $FOUR --procs 4 --micro 4
-        mlp --mode pipeline --devices $FOUR --procs 1 --micro 4
+        mlp --mode pipeline --devices $FOUR --procs 4 --schedule micro=4
+        mlp --mode pipeline --devices $FOUR --procs 1 --schedule micro=4
         mlp --mode pipeline --mesh dp=2,pp=2 --devices $FOUR --procs 4
         text --mode ddp --devices $FOUR --procs 4
         resnet --mode ddp --devices cuda:0,cuda:1 --procs 2

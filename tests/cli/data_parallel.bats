@@ -3,12 +3,12 @@
 PICTURES=no
 source "$BATS_TEST_DIRNAME/common.bash"
 
-BRANCH=(--devices 2 --model branch --features 8 --hidden 6 --data dummy --batch 9 --warmup 1 --steps 3 --min-time 0 --dtype f64 --quiet)
+BRANCH=(--devices 2 --model branch --features 8 --hidden 6 --data dummy --batch 9 --warmup 1 --steps 3 --min-time 0 --precision f64 --quiet)
 
 losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
 
 @test "options of ddp and manual have the same bits in threads and in processes" {
-    for how in "ddp --find-unused on --accumulate 2" "ddp --static-graph on --bucket-view on" "manual --sync param"; do
+    for how in "ddp --find-unused on --accumulate 2" "ddp --find-unused once --bucket-mb view" "manual --sync param"; do
         # shellcheck disable=SC2086 # a mode with its options
         "$EVENLOAD" run --mode $how "${BRANCH[@]}" --procs 1 --out threads
         # shellcheck disable=SC2086
@@ -18,13 +18,13 @@ losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
     done
 }
 
-@test "ddp trains with --comm-check on, by whatever its ranks talk" {
+@test "ddp trains with --comm check, by whatever its ranks talk" {
     local kinds=(shm tcp) kind
     ! has_mpirun || kinds+=(mpi)
-    run --separate-stderr "$EVENLOAD" run --mode ddp --find-unused on "${BRANCH[@]}" --procs 1 --comm-check on --out local
+    run --separate-stderr "$EVENLOAD" run --mode ddp --find-unused on "${BRANCH[@]}" --procs 1 --comm check --out local
     [[ $status -eq 0 && $(json local/results.json 'd["trials"][0]["config"]["comm_check"]') == on ]] || show
     for kind in "${kinds[@]}"; do
-        run --separate-stderr "$EVENLOAD" run --mode ddp --find-unused on "${BRANCH[@]}" --procs 2 --comm "$kind" --comm-check on --out "$kind"
+        run --separate-stderr "$EVENLOAD" run --mode ddp --find-unused on "${BRANCH[@]}" --procs 2 --comm "$kind" --comm check --out "$kind"
         [[ $status -eq 0 && $(losses "$kind") == "$(losses local)" ]] || show
     done
 }
@@ -45,6 +45,6 @@ losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
 }
 
 @test "the gate holds dp's loss in replicas to the mean of its chunks' means" {
-    "$EVENLOAD" compare --modes single,dp,ddp "${BRANCH[@]}" --procs 1 --find-unused on --loss-in replica --output-device 1 --repeats 1 --out c
+    "$EVENLOAD" compare --modes single,dp,ddp "${BRANCH[@]}" --procs 1 --find-unused on --loss-in replica,device=1 --repeats 1 --out c
     [[ $(json c/results.json '[g["agrees"] for g in d["gate"]], round(d["gate"][0]["loss"], 9) == round(d["gate"][1]["loss"], 9)') == "([True, True, True], False)" ]]
 }

@@ -58,14 +58,14 @@ END
             env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "$EVENLOAD" $command --devices 2
     done
     [[ ! -e results ]] || show
-    run --separate-stderr env LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "$EVENLOAD" run "${QUICK[@]}" --launch self --out self --quiet
+    run --separate-stderr env LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "$EVENLOAD" run "${QUICK[@]}" --launcher self --out self --quiet
     [[ $status -eq 0 && -z $stderr ]] || show
     run --separate-stderr env MASTER_ADDR=127.0.0.1 "$EVENLOAD" run "${QUICK[@]}" --out own
     [[ $status -eq 0 && $stderr == "evenload: MASTER_ADDR is set, but RANK and WORLD_SIZE are not: "* ]] || show
 }
 
-@test "--launch self in spite of a rank's variables" {
-    run --separate-stderr env PMI_RANK=3 PMI_SIZE=4 "$EVENLOAD" run "${QUICK[@]}" --launch self --out r
+@test "--launcher self in spite of a rank's variables" {
+    run --separate-stderr env PMI_RANK=3 PMI_SIZE=4 "$EVENLOAD" run "${QUICK[@]}" --launcher self --out r
     [[ $status -eq 0 && -s r/results.json ]] || show
 }
 

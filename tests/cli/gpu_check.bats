@@ -112,7 +112,7 @@ rehearse() { # rehearse OPTION...
 @test "losses that agree, and losses that do not" {
     local figures=$ROOT/scripts/gpu-check.d/figures.py mode list=()
     for mode in cpu single dp; do
-        "$EVENLOAD" run "${QUICK[@]}" --dtype f64 --mode "${mode/cpu/single}" --devices cpu:0,cpu:0 --out "$mode" --quiet >/dev/null
+        "$EVENLOAD" run "${QUICK[@]}" --precision f64 --mode "${mode/cpu/single}" --devices cpu:0,cpu:0 --out "$mode" --quiet >/dev/null
         list+=("f64:mlp:$mode:$mode/results.json" "f32:mlp:$mode:$mode/results.json")
     done
     run python3 "$figures" losses "${list[@]}"

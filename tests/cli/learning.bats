@@ -8,7 +8,7 @@ load common
 
 # accuracy OPTION...: the test accuracy of one training, the epoch chosen on held-out training samples.
 accuracy() {
-    "$EVENLOAD" run --mode ddp --devices 2 --model textcnn --dropout 0.5 --max-norm 3 \
+    "$EVENLOAD" run --mode ddp --devices 2 --model textcnn,dropout=0.5,max-norm=3 \
         --batch 50 --optimizer adam --timeout 2000 --json --quiet --out "run$RANDOM$RANDOM" "$@" >record.json
     json record.json 'd["accuracy"]'
 }
@@ -71,12 +71,12 @@ END
 }
 
 # The three reasons for ranks that print different accuracies, each said of a run that has it.
-@test "--eval: accuracy by rank in record, table and page, and why ranks differ" {
+@test "--epochs eval: accuracy by rank in record, table and page, and why ranks differ" {
     local how=(--devices 2 --model resnet18 --width 4 --image 16 --batch 64 --epochs 1 --seed 1 --procs 1) seed e='d["trials"][0]["evaluation"]'
     for seed in 1 2 3; do # by chance both ranks may have as many right
         how[13]=$seed
         rm -rf each
-        run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --eval each --broadcast-buffers off --out each
+        run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --epochs eval=each --broadcast-buffers off --out each
         [[ $status -eq 0 && $output == *"Evaluation by rank"* ]] || show
         [[ $(json each/results.json "${e}['ranks'][0]['accuracy'] != ${e}['ranks'][1]['accuracy']") != True ]] || break
     done
@@ -87,15 +87,15 @@ END
     "$EVENLOAD" report each >/dev/null
     grep -q '<section id="evaluation">' each/report.html
     grep -q 'ranks show accuracies of .* because each normalizes' each/report.html
-    run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --eval each --out shared
+    run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --epochs eval=each --out shared
     [[ $status -eq 0 && $output == *"Evaluation by rank"* && $output != *"ranks show"* ]] || show
     how[1]=3 how[9]=66
-    run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --eval padded --out padded
+    run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --epochs eval=padded --out padded
     [[ ${output//$'\n'  / } == *"because each has evaluated another part of the 500 samples; together "*" % of 501 answers, 1 of them repeats"* ]] || show
     run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --out exact
     [[ ${output//$'\n'  / } == *"because each has evaluated another part of the 500 samples; together "*" %."* ]] || show
     run --separate-stderr "$EVENLOAD" run --mode single "${how[@]}" --out single
     [[ $status -eq 0 && $output != *"Evaluation by rank"* ]] || show
-    refuses "--eval: nothing is evaluated without epochs: add --epochs 2" "$EVENLOAD" run --mode ddp --eval each
-    refuses "--eval" "$EVENLOAD" run --mode ddp --epochs 1 --eval all
+    refuses "--epochs eval: nothing is evaluated without epochs: add --epochs 2" "$EVENLOAD" run --mode ddp --epochs eval=each
+    refuses "--epochs eval" "$EVENLOAD" run --mode ddp --epochs 1,eval=all
 }

@@ -10,7 +10,7 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
 @test "data names an injected slow disk, and writes and draws what it measured" {
     make_text
     with_gnuplot
-    run --separate-stderr "$EVENLOAD" data "${TINY[@]}" --data text.txt --devices 1 --inject disk=1 --workers 2 --repeats 1 --page-cache warm --out d
+    run --separate-stderr "$EVENLOAD" data "${TINY[@]}" --data text.txt --devices 1 --inject disk=1 --workers 2 --repeats 1 --data-in cache=warm --out d
     [[ $status -eq 0 && $output == *"stages, warm page cache"*"CPU devices copy from any host memory"*"The slowest stage is reading"* ]] || show
     for line in "${lines[@]}"; do [[ ${#line} -le 100 ]] || { echo "$line" && show; }; done
     [[ $(json d/data.json '[r["workers"] for r in d["rows"]]') == '[0, 2]' ]]
@@ -52,9 +52,9 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
     refuses "--inject disk: with --data-in memory" "$EVENLOAD" run --data text.txt --inject disk=1
     refuses "--inject worker: there are no loader workers" "$EVENLOAD" run --data text.txt --inject worker=3
     refuses "data: simulated devices load nothing" "$EVENLOAD" data --devices sim:2
-    refuses "--page-cache cold: with --data-in memory" "$EVENLOAD" run --data text.txt --page-cache cold
+    refuses "--data-in cache=cold: with --data-in memory" "$EVENLOAD" run --data text.txt --data-in cache=cold
     refuses "--workers" "$EVENLOAD" data --data text.txt --workers 1,1
-    refuses "--prefetch: there are no loader workers" "$EVENLOAD" run --prefetch 3
+    refuses "--workers prefetch: there are no loader workers" "$EVENLOAD" run --workers prefetch=3
     refuses "--data dummy: nothing lies in files" "$EVENLOAD" data --model mlp --data dummy
     refuses "nothing.txt: No such file" "$EVENLOAD" data --data nothing.txt
     [[ ! -e results ]]

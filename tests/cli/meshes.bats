@@ -3,7 +3,7 @@
 PICTURES=no
 source "$BATS_TEST_DIRNAME/common.bash"
 
-MODEL=(--model mlp --features 16 --hidden "12,8" --data dummy --batch 8 --warmup 1 --steps 3 --min-time 0 --dtype f64 --quiet)
+MODEL=(--model mlp --features 16 --hidden "12,8" --data dummy --batch 8 --warmup 1 --steps 3 --min-time 0 --precision f64 --quiet)
 
 losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
 
@@ -58,7 +58,7 @@ END
     run "$EVENLOAD" run --mode spmg --devices 4 --procs 2 --launcher own --model mlp --features 16 --hidden 8 --data dummy --batch 8 --steps 3 \
         --min-time 0.1 --out comm
     [[ $status -eq 0 && $output == *"Where a step goes"* ]] || show
-    how=(--model mlp --features 16 --hidden 8 --batch 64 --epochs 2 --dtype f64 --quiet)
+    how=(--model mlp --features 16 --hidden 8 --batch 64 --epochs 2 --precision f64 --quiet)
     "$EVENLOAD" run --mode single "${how[@]}" --out single
     "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2 --procs 1 "${how[@]}" --out spmg
     accuracy='d["trials"][0]["epochs"][-1]["held_out_accuracy"]'
@@ -72,7 +72,7 @@ END
     refuses "--mesh dp=3: 4 devices cannot be divided evenly among that many" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=3 "${MODEL[@]}"
     refuses "--mesh dp=2,pp=3: dp times pp times tp must be the number of devices (4)" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,pp=3 "${MODEL[@]}"
     refuses "--mesh dp=2,pp=2: must be like dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2,pp=2 "${MODEL[@]}"
-    refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts in each of 2 copies of the model" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2 --micro 3 "${MODEL[@]}"
+    refuses "--schedule micro=3: a batch of 8 cannot be divided into that many equal parts in each of 2 copies of the model" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2 --schedule micro=3 "${MODEL[@]}"
     refuses "--mesh dp=2,,: must be like dp=2" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,, "${MODEL[@]}"
     refuses "--mesh ,dp=2: must be like dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh ,dp=2 "${MODEL[@]}"
     refuses "--cut out: gives 2 parts, and there must be 1" "$EVENLOAD" run --mode mp --devices 1 --cut out "${MODEL[@]}"
@@ -113,7 +113,7 @@ for trial in others:
         assert sum(group["sent_bytes"] for group in groups.values()) == device["comm"]["bytes"]
         assert groups["data"]["axis"] == "data" and groups["pipeline"]["axis"] is None, groups
 END
-    how=(--model mlp --features 16 --hidden 8 --batch 64 --epochs 2 --dtype f64 --quiet)
+    how=(--model mlp --features 16 --hidden 8 --batch 64 --epochs 2 --precision f64 --quiet)
     "$EVENLOAD" run --mode single "${how[@]}" --out single-epochs
     "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2 "${how[@]}" --out epochs
     accuracy='d["trials"][0]["epochs"][-1]["held_out_accuracy"]'
@@ -128,7 +128,7 @@ END
         "$EVENLOAD" run --mode ddp --devices "sim:$n" "${MODEL[@]}" --batch "$n" --out "ddp-$n"
         "$EVENLOAD" run --mode dp --devices "sim:$n" "${MODEL[@]}" --batch "$n" --out "dp-$n"
         "$EVENLOAD" run --mode pipeline --devices "sim:$n" --mesh "dp=$((n / 2)),pp=2" "${MODEL[@]}" --batch "$n" \
-            --micro 1 --out "pipeline-$n"
+            --schedule micro=1 --out "pipeline-$n"
     done
     python3 - "${sizes[@]}" <<'END'
 import json, sys

@@ -55,7 +55,7 @@ unknown option '-q' :: run -q
 --model needs a value: the next word is the option --batch=3 :: run --model --batch=3
 -b needs a value: the next word is the option --check :: comm -b --check 0
 --quiet takes no value :: run --quiet=yes
-16 bits are --precision's :: run --dtype bf16
+16 bits are --precision's :: run --precision f64=bf16
 unexpected argument 'textcnn' :: run textcnn
 unknown mode 'dpp': did you mean 'dp'? :: run --mode dpp
 unknown mode 'ddq' :: compare --modes single,ddq
@@ -67,7 +67,7 @@ unknown model 'textcn': did you mean 'textcnn'? :: run --model textcn
 --devices: -2 is out of range :: run --devices=-2
 unknown backend 'two' :: run --devices two
 '1.5' is not a whole number :: run --devices 1.5
---tf32 on is for GPUs :: run --devices 2 --tf32 on
+--precision tf32 is for GPUs :: run --devices 2 --precision tf32
 --graph on is for GPUs, and the devices are cpu :: run --mode single --devices 1 --graph on
 --graph: mode manual does not take it, single does :: run --mode manual --graph on
 unknown backend 'cpi': did you mean 'cpu:2'? :: run --devices cpi:2
@@ -85,28 +85,28 @@ mode dp is one process :: run --mode dp --devices 2 --procs 2
 simulated devices live in one process :: run --mode ddp --devices sim:2 --procs 2
 '10ms' is not a number :: run --min-time 10ms
 --lr: 'nan' is not a number :: run --lr nan
---momentum 1 :: run --momentum 1
---dropout: 1.5 is out of range :: run --dropout 1.5
+--optimizer momentum=1 :: run --optimizer momentum=1
+--model dropout: 1.5 is out of range :: run --model dropout=1.5
 --steps: 0 is out of range :: run --steps 0
 'lion' is not one of sgd|momentum|adam|adamw :: run --optimizer lion
---weight-decay: only --optimizer adamw has it: leave one of them out :: run --weight-decay 0.1 --optimizer adam
+--optimizer weight-decay: only --optimizer adamw has it: leave one of them out :: run --optimizer weight-decay=0.1 --optimizer adam
 --clip: -1 is out of range :: run --clip -1
 did you mean '--clip' :: run --max-grad-norm 1
-'f16' is not one of f32|f64 :: run --dtype f16
-unknown unit 'MB/s' :: run --device-mem 5MB/s
+'f16' is not one of f32|f64 :: run --precision f64=f16
+unknown unit 'MB/s' :: run --devices mem=5MB/s
 --seed: '-1' is not a whole number :: run --seed=-1
 --classes 7: model toy always has 5 :: run --model toy --classes 7 --data dummy
 --vocab: model mlp has none (it has features hidden) :: run --model mlp --vocab 50
---dropout: model linear has none :: compare --model linear --dropout 0.3
+--model dropout: model linear has none :: compare --model linear,dropout=0.3
 --hidden: model textcnn has none :: run --hidden 4 --dry-run
 --hidden: 'x' is not a whole number :: run --model mlp --hidden 8,x
 which run? :: plot
-no launcher started this process :: run --launch rank
---launch rank is for 'run' :: compare --launch rank
+no launcher started this process :: run --launcher rank
+--launcher rank is for 'run' :: compare --launcher rank
 --steps: --epochs 2 trains whole epochs: leave one of them out :: run --epochs 2 --steps 5
 --min-time: --epochs 2 :: compare --min-time 1 --epochs 2
---momentum: --optimizer adam has none: leave one of them out :: run --momentum 0.5 --optimizer adam
---momentum: --optimizer sgd has none :: compare --optimizer sgd --momentum 0.9
+--optimizer momentum: --optimizer adam has none: leave one of them out :: run --optimizer momentum=0.5 --optimizer adam
+--optimizer momentum: --optimizer sgd has none :: compare --optimizer sgd,momentum=0.9
 --batch 1 is smaller than the 2 devices :: run --mode ddp --batch 1
 mode single is one process :: run --procs 3
 unknown disturbance 'foo' :: run --mode ddp --inject foo
@@ -117,12 +117,12 @@ a global batch of 100000 is more than :: compare --batch 8,100000
 --comm nccl is for GPUs, and the devices are cpu :: run --mode ddp --comm nccl
 --seq :: run --seq 1
 --classes :: run --classes 1
---checkpoint-every: no checkpoints are written: add --checkpoint DIR :: run --checkpoint-every 5
+--checkpoint every: no checkpoints are written: add --checkpoint DIR :: run --checkpoint every=5
 --checkpoint with --repeats 2: each launch would begin again :: run --checkpoint X --repeats 2
---elastic 3:4: the job begins on 2 devices :: run --mode ddp --devices 2 --checkpoint X --max-restarts 1 --elastic 3:4
+--elastic 3:4: the job begins on 2 devices :: run --mode ddp --devices 2 --checkpoint X,restarts=1 --elastic 3:4
 --resume X: give a folder of --checkpoint, or a step-N that is in it: No such file :: run --resume X
 unknown disturbance 'foo' :: imbalance --inject foo
---tf32 on is for GPUs :: scale --tf32 on
+--precision tf32 is for GPUs :: scale --precision tf32
 END
 }
 

@@ -37,13 +37,13 @@ END
 }
 
 @test "a row's memory is its dry run's to the byte, and so is its step" {
-    equal_dry_runs "${TINY[@]}" --devices 8 --batch 16 --machine h100-sxm --device-mem 8M
+    equal_dry_runs "${TINY[@]}" --devices 8 --batch 16 --machine h100-sxm --devices mem=8M
     [[ $(rows '[r["step_ms"] for r in d["rows"] if r["fits"]] == sorted(r["step_ms"] for r in d["rows"] if r["fits"])') == True ]]
 }
 
 @test "where copies of the model lie in hosts in other ways, each is issued: six devices in hosts of four" {
     sed 's/"devices_per_host": 8/"devices_per_host": 4/' "$ROOT/profiles/hardware/h100-sxm.json" >four.json
-    equal_dry_runs "${TINY[@]}" --vocab 510 --heads 8 --embed 72 --devices 6 --batch 12 --machine four.json --device-mem 1G
+    equal_dry_runs "${TINY[@]}" --vocab 510 --heads 8 --embed 72 --devices 6 --batch 12 --machine four.json --devices mem=1G
 }
 
 @test "a batch that does not divide evenly: the fullest device is one with more samples" {
@@ -77,7 +77,7 @@ END
     bash -c "$(sed -n 's/^Next: //p' <<<"$output")" | grep -q "It fits"
     "$EVENLOAD" plan "${TINY[@]}" --devices 4 --json >plan.json
     [[ $(rows 'd["rows"][0]["step_ms"] == min(r["step_ms"] for r in d["rows"] if r["fits"]), d["machine_is_default"], d["precision"]') == "(True, True, 'bf16-mixed')" ]]
-    "$EVENLOAD" plan "${TINY[@]}" --devices 4 --dtype f32 --machine h100-sxm --json >plan.json
+    "$EVENLOAD" plan "${TINY[@]}" --devices 4 --precision f32 --machine h100-sxm --json >plan.json
     [[ $(rows 'd["machine_is_default"], d["precision"]') == "(False, 'f32')" ]]
 }
 
@@ -128,18 +128,18 @@ END
     zero3=$(rows 'next(r["peak_bytes"] for r in d["rows"] if (r["mode"], r["mesh"]) == ("zero3", ""))')
     ddp=$(rows 'next(r["peak_bytes"] for r in d["rows"] if r["mode"] == "ddp")')
     [[ $zero3 -lt $ddp ]]
-    "$EVENLOAD" plan "${TINY[@]}" --devices 4 --device-mem "$zero3" --json >plan.json
+    "$EVENLOAD" plan "${TINY[@]}" --devices "4,mem=$zero3" --json >plan.json
     [[ $(rows 'sorted({(r["mode"], r["fits"]) for r in d["rows"] if r["mode"] in ("ddp", "zero3") and not r["mesh"]})') == "[('ddp', False), ('zero3', True)]" ]]
-    "$EVENLOAD" plan "${TINY[@]}" --devices 4 --batch 64 --device-mem "$ddp" --json >plan.json
+    "$EVENLOAD" plan "${TINY[@]}" --devices 4 --batch 64 --devices "mem=$ddp" --json >plan.json
     [[ $(rows '[r["fits"] and 1 < r["accumulate"] <= 16 and "--accumulate %d " % r["accumulate"] in r["command"] for r in d["rows"] if (r["mode"], r["mesh"]) == ("zero2", "")]') == "[True]" ]]
 }
 
 @test "nothing fits: status 1, how near the modes come, and what would do" {
-    run "$EVENLOAD" plan "${TINY[@]}" --layers 16 --devices 2 --device-mem 2M
+    run "$EVENLOAD" plan "${TINY[@]}" --layers 16 --devices 2,mem=2M
     [[ $status -eq 1 && $output == *"Does not fit: "*"ddp over "*"Nothing fits on 2 devices; on "*" something does:"*"Next: "*" run "* ]] || show
     bash -c "$(sed -n 's/^Next: //p' <<<"$output")" | grep -q "It fits"
-    run "$EVENLOAD" plan "${TINY[@]}" --embed 1024 --devices 2 --device-mem 1M
-    [[ $status -eq 1 && $output == *"Nothing fits, not even on "*" devices: give a smaller --batch or --seq, or more --device-mem."* ]] || show
+    run "$EVENLOAD" plan "${TINY[@]}" --embed 1024 --devices 2,mem=1M
+    [[ $status -eq 1 && $output == *"Nothing fits, not even on "*" devices: give a smaller --batch or --seq, or more --devices mem."* ]] || show
 }
 
 @test "copies that lie in other hosts meet over the network" {
@@ -155,11 +155,11 @@ END
 @test "--params takes the nearest published shape, and what is given stands" {
     local params
     for params in 125M 350M 760M 1.3B 2.7B 6.7B 13B 30B 70B 175B 530B; do
-        "$EVENLOAD" plan --params $params --devices 2 --device-mem 100000G --machine none --dtype f32 --json >plan.json
+        "$EVENLOAD" plan --params $params --devices 2,mem=100000G --machine none --precision f32 --json >plan.json
         grep -qF "| $params | $(rows 'd["shape"][3:] + " | " + " | ".join(d["sizes"][s] for s in ("layers", "embed", "heads"))') | $(rows 'format(d["parameters"] / 1e6, ",.0f")') |" \
             "$ROOT/docs/plan.md" || { cat plan.json && return 1; }
     done
-    "$EVENLOAD" plan --params 20B --devices 2 --device-mem 100000G --machine none --json >plan.json
+    "$EVENLOAD" plan --params 20B --devices 2,mem=100000G --machine none --json >plan.json
     [[ $(rows 'd["shape"], abs(d["parameters"] / 20e9 - 1) < 0.02') == "('as wide as OPT 30B', True)" ]]
     "$EVENLOAD" plan --params 125e6 --layers 2 --vocab 512 --seq 64 --devices 2 --json >plan.json
     [[ $(rows 'd["sizes"]') == *"'layers': '2', 'embed': '768', 'heads': '12', 'seq': '64', 'vocab': '512'"* ]]
@@ -185,14 +185,14 @@ for row in d["rows"]:
 END
     grep -q "tokens/s" several/plots/plan.dat
     # Lines of one rate are told apart: the one below is wider.
-    "$EVENLOAD" plan "${TINY[@]}" --devices 4,8 --dtype f32 --batch 32 --out f32 >/dev/null
+    "$EVENLOAD" plan "${TINY[@]}" --devices 4,8 --precision f32 --batch 32 --out f32 >/dev/null
     [[ $(awk '/^# points of/ { mode = $4 } mode && /^[48]\t/ { print mode, $1, $3 }' f32/plots/plan.dat | grep -E 'zero[12]' | sort | tr '\n' ' ') == "zero1 4 0 zero1 8 0 zero2 4 1 zero2 8 1 " ]] ||
         { cat f32/plots/plan.dat && return 1; }
     "$EVENLOAD" plan "${TINY[@]}" --devices 2,4 --batch-per-device 3 --machine none --json >each.json
     [[ $(json each.json 'sorted({(r["devices"], r["global_batch"], r["step_ms"]) for r in d["rows"]})') == "[(2, 6, None), (4, 12, None)]" ]]
     run "$EVENLOAD" plan "${TINY[@]}" --devices 4,8 --machine v100-pcie
     [[ $status -eq 0 && $output == *"1 sample per device, so that the global batch grows"*"Not modelled: "* ]] || show
-    run "$EVENLOAD" plan "${TINY[@]}" --embed 512 --devices 2,4 --device-mem 1M
+    run "$EVENLOAD" plan "${TINY[@]}" --embed 512 --devices 2,4,mem=1M
     [[ $status -eq 1 && $output == *"Nothing fits on 2, 4 devices."* ]] || show
     refuses "give the smaller number first" "$EVENLOAD" plan --devices 64..8
     refuses "--devices" "$EVENLOAD" plan --devices 8..99999
@@ -200,8 +200,8 @@ END
 }
 
 @test "of several numbers the best of each mode is that of all rows, also where most meshes in stages are not issued" {
-    "$EVENLOAD" plan --params 1.3B --devices 8,16 --dtype f32 --json >several.json
-    for n in 8 16; do "$EVENLOAD" plan --params 1.3B --devices $n --dtype f32 --json >"all$n.json"; done
+    "$EVENLOAD" plan --params 1.3B --devices 8,16 --precision f32 --json >several.json
+    for n in 8 16; do "$EVENLOAD" plan --params 1.3B --devices $n --precision f32 --json >"all$n.json"; done
     python3 - <<'END'
 import json
 of = {}
@@ -261,7 +261,7 @@ END
 @test "the example of docs/plan.md" {
     local line
     [[ -n ${EVENLOAD_LONG:-} ]] || { echo "# long: the example of docs/plan.md, 6 s" >&3 && skip "takes 6 s"; }
-    $EVENLOAD plan --params 7B --devices 64 --device-mem 80G >out.txt
+    $EVENLOAD plan --params 7B --devices 64,mem=80G >out.txt
     while IFS= read -r line; do
         [[ -z $line || $line == ... || $line == evenload* ]] || grep -qxF -- "$line" out.txt || { echo "not printed: $line" && cat out.txt && return 1; }
     done < <(sed -n '/^    /s/^    //p' "$ROOT/docs/plan.md")
@@ -271,7 +271,7 @@ END
 @test "16,384 devices take seconds and less than a GiB, and 128 the step of 64 beside a copy" {
     local at
     for at in 64 128; do
-        "$EVENLOAD" run --mode pipeline --mesh "dp=$((at / 32)),pp=4,tp=8" --micro 4 --model gpt "${TINY[@]}" --data dummy --batch "$((at / 8))" \
+        "$EVENLOAD" run --mode pipeline --mesh "dp=$((at / 32)),pp=4,tp=8" --schedule micro=4 --model gpt "${TINY[@]}" --data dummy --batch "$((at / 8))" \
             --devices "sim:$at" --procs 1 --dry-run --machine h100-sxm --json >"at$at.json"
         [[ $(json "at$at.json" 'len(d["devices"]), d["verdict"]') == "($at, 'simulated')" ]]
     done
@@ -279,7 +279,7 @@ END
     [[ $(json at128.json '1 <= d["step_ms"] / json.load(open("at64.json"))["step_ms"] < 1.2') == True ]] || { json at128.json 'd["step_ms"]' && return 1; }
     python3 - "$EVENLOAD" <<'END'
 import json, resource, subprocess, sys
-command = """run --mode pipeline --mesh dp=256,pp=8,tp=8 --micro 64 --model gpt --layers 96 --embed 12288 --heads 96 --seq 2048 --vocab 50304
+command = """run --mode pipeline --mesh dp=256,pp=8,tp=8 --schedule micro=64 --model gpt --layers 96 --embed 12288 --heads 96 --seq 2048 --vocab 50304
     --optimizer adamw --data dummy --batch 16384 --devices sim:16384 --procs 1 --dry-run --machine h100-sxm --json""".split()
 done = subprocess.run([sys.argv[1], *command], stdout=subprocess.PIPE)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -299,13 +299,13 @@ def step(n, mode, *inject):
     document = json.loads(subprocess.run([sys.argv[1], *command, *inject], stdout=subprocess.PIPE).stdout)
     assert ("injected" in (document["warning_rules"] or [])) == bool(inject), document["warning_rules"]
     return document["step_ms"]
-ddp, mesh = "--mode ddp --model mlp", "--mode pipeline --model mlp --hidden 1024,1024,1024 --micro 8 --mesh dp={},pp=2"
+ddp, mesh = "--mode ddp --model mlp", "--mode pipeline --model mlp --hidden 1024,1024,1024 --schedule micro=8 --mesh dp={},pp=2"
 for item, longer in ("straggler=3:2", None), ("delay=1:20", 20), ("wire=1", None):
     few, many = (step(n, ddp, "--inject", item) - step(n, ddp) for n in (64, 65))
     assert few > 0.05 and abs(many / few - 1) < 1e-3 and (longer is None or abs(many - longer) < 1e-6), (item, few, many)
 few, many = (step(n, mesh.format(n // 2), "--inject", "straggler=3:2") - step(n, mesh.format(n // 2)) for n in (64, 66))
 assert few > 0.05 and abs(many / few - 1) < 0.02, (few, many)
 END
-    refuses "give at most 1024 devices" "$EVENLOAD" run --mode pipeline --mesh dp=1024,pp=2 --model mlp --batch 8192 --micro 8 --data dummy \
+    refuses "give at most 1024 devices" "$EVENLOAD" run --mode pipeline --mesh dp=1024,pp=2 --model mlp --batch 8192 --schedule micro=8 --data dummy \
         --devices sim:2048 --procs 1 --dry-run --machine h100-sxm --inject straggler=3:2
 }

@@ -30,7 +30,7 @@ quickened() {
     *' regress '*) echo "${1//--json --quiet/--json --quiet $TINY --batch 8} --blocks 1" ;;
     *--epochs*) echo "${1/--epochs [0-9]/--epochs 1} --vocab 300 --embed 8 --filters 4 --control none" ;;
     *' comm') echo "$1 -b 1K -e 64K -n 2 -w 1" ;;
-    *' data '*) echo "$1 --model mlp --features 16 --hidden 8 --warmup 1 --steps 2 --min-time 0 --workers 1 --page-cache warm --repeats 1" ;;
+    *' data '*) echo "$1 --model mlp --features 16 --hidden 8 --warmup 1 --steps 2 --min-time 0 --workers 1 --data-in cache=warm --repeats 1" ;;
     *' run '*) echo "$1 $TINY --batch 8" ;;
     *' explain '*) echo "$1 --features 16 --hidden 8 --min-time 0 --batch-per-device 8 --repeats 1" ;;
     *) echo "$1 $TINY --batch-per-device 8 --repeats 1" ;;

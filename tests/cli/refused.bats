@@ -20,7 +20,7 @@ leaves_nothing() {
         leaves_nothing "a global batch of 100000" "$EVENLOAD" data "${TINY[@]}" --batch 100000 $out
         leaves_nothing "none.csv: No such file" "$EVENLOAD" run "${TINY[@]}" --mode pipeline --schedule none.csv $out
     done
-    leaves_nothing "--pin-memory is for GPUs" "$EVENLOAD" data "${TINY[@]}" --devices 1 --pin-memory off --out X
+    leaves_nothing "--non-blocking pin is for GPUs" "$EVENLOAD" data "${TINY[@]}" --devices 1 --non-blocking pin=off --out X
     leaves_nothing "none.txt: No such file" "$EVENLOAD" data "${TINY[@]}" --test none.txt --out X/Y
     leaves_nothing "--trace needs" "$EVENLOAD" run "${TINY[@]}" --trace T --out X
     leaves_nothing "none: No such file" "$EVENLOAD" compare "${TINY[@]}" --load none --out X
@@ -47,7 +47,7 @@ leaves_nothing() {
         leaves_nothing "torchrun started 2 ranks, each of which would run a job of its own" "${launched[@]}" "$EVENLOAD" run "${TINY[@]}" --devices "$device" --out X
     done
     leaves_nothing "torchrun started 2 ranks" "${launched[@]}" "$EVENLOAD" comm all_reduce --devices 'cpu:0,' --out X
-    "${launched[@]}" "$EVENLOAD" run "${TINY[@]}" --devices 'cpu:0,' --launch self --out X >/dev/null
+    "${launched[@]}" "$EVENLOAD" run "${TINY[@]}" --devices 'cpu:0,' --launcher self --out X >/dev/null
 }
 
 @test "a pipe or a device where a file is read is refused, not waited for" {

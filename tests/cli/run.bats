@@ -57,7 +57,7 @@ for path in sys.argv[1:]: # no number is 0.5541000000000001
 4239400,4198400,4198400,4198400 --bucket-mb 1
 8437800,8396800 --bucket-mb 5
 16834600 --bucket-mb 25
-4239400,8396800,4198400 --bucket-mb 5 --first-bucket-mb 1
+4239400,8396800,4198400 --bucket-mb 5,first=1
 .
 }
 
@@ -112,7 +112,7 @@ END
 }
 
 @test "gradients as views of buckets: a row of its own, the same losses, no memory for gradients" {
-    run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --modes single,ddp --procs 1 --bucket-view both --repeats 1 --out c --quiet
+    run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --modes single,ddp --procs 1 --bucket-mb view=both --repeats 1 --out c --quiet
     [[ $status -eq 0 && $output == *"ddp      8 (2 x 4)"*"ddp view 8 (2 x 4)"* ]] || show
     python3 - <<'.'
 import json
@@ -124,7 +124,7 @@ held = [t["per_device"][1]["memory"]["peak_by_tag"] for t in (plain, view)]
 assert held[0]["grad"] == held[0]["bucket"] == held[1]["bucket"] == plain["param_bytes"] and held[1]["grad"] == 0, held
 assert [g["bucket_view"] for g in run["gate"]] == [False, False, True] and all(g["agrees"] for g in run["gate"])
 .
-    refuses "--bucket-view: mode dp does not take it, ddp does" "$EVENLOAD" run --mode dp --bucket-view on
+    refuses "--bucket-mb view: mode dp does not take it, ddp does" "$EVENLOAD" run --mode dp --bucket-mb view
 }
 
 @test "simulated members' collectives take what 'evenload comm' measured, by algorithm" {
@@ -206,17 +206,17 @@ assert len(peaks[0]) == 1 and peaks[0] == peaks[1], peaks
 
 @test "--dry-run says what it assumed and whether it fits, within 100 columns" {
     local mode
-    run "$EVENLOAD" run --model resnet50 --mode dp --devices 2 --device-mem 300M --dry-run
+    run "$EVENLOAD" run --model resnet50 --mode dp --devices 2,mem=300M --dry-run
     [[ $status -eq 1 && $output == *"assumed: --image 32, --width 64, --classes 10, --batch 64, "* ]] || show
-    [[ $output == *"It does not fit: a device needs up to "*" MiB, and --device-mem allows 300.0."* ]] || show
-    run "$EVENLOAD" run --model mlp --features 8 --hidden 4 --classes 2 --batch 8 --dtype f32 --optimizer sgd --data dummy --device-mem 300M --dry-run
+    [[ $output == *"It does not fit: a device needs up to "*" MiB, and --devices mem allows 300.0."* ]] || show
+    run "$EVENLOAD" run --model mlp --features 8 --hidden 4 --classes 2 --batch 8 --precision f32 --optimizer sgd --data dummy --devices mem=300M --dry-run
     [[ $status -eq 0 && $output != *assumed* && $output == *"It fits: "* ]] || show
-    for mode in dp "ddp --bucket-view on" spmg "pipeline --mesh dp=2,pp=2"; do
+    for mode in dp "ddp --bucket-mb view" spmg "pipeline --mesh dp=2,pp=2"; do
         # shellcheck disable=SC2086 # a mode and its options
         run "$EVENLOAD" run --model resnet18 --mode $mode --devices sim:4 --dry-run
         [[ $status -eq 0 && $(wc -L <<<"$output") -le 100 && $output == *"Whether it fits is not known"* ]] || show
     done
-    "$EVENLOAD" run "${QUICK[@]}" --features 16384 --mode dp --devices 2 --device-mem 1M --dry-run --json >small.json || [[ $? -eq 1 ]]
+    "$EVENLOAD" run "${QUICK[@]}" --features 16384 --mode dp --devices 2,mem=1M --dry-run --json >small.json || [[ $? -eq 1 ]]
     [[ $(json small.json 'd["fits"], d["limit"], d["limit_bytes"], sorted(d["assumed"])[0]') == "(False, 'device', 1048576, 'classes')" ]] || cat small.json
 }
 

@@ -3,7 +3,7 @@ load common
 PICTURES=no
 
 ROOT=${BATS_TEST_DIRNAME%/tests/cli}
-SMALL=(--model mlp --features 64 --hidden 64 --data dummy --dtype f64 --batch 22 --warmup 0 --steps 3 --min-time 0 --control none --quiet)
+SMALL=(--model mlp --features 64 --hidden 64 --data dummy --precision f64 --batch 22 --warmup 0 --steps 3 --min-time 0 --control none --quiet)
 ONCE=(--repeats 1 --steps 3 --warmup 1 --min-time 0 --control none --quiet)
 
 @test "shares are a list of trials, part of id, command, record and table; processes train as one device" {
@@ -27,7 +27,7 @@ assert shared["procs"] == 2 and abs((17 * shared["rank_loss"][0][0] + 5 * shared
 }
 
 @test "shares that count alike: the mean of the ranks' means, and the record says what that does" {
-    "$EVENLOAD" run --mode ddp --devices cpu:2 --procs 1 "${SMALL[@]}" --shares 17,5 --share-weights equal --json --out r >r.json
+    "$EVENLOAD" run --mode ddp --devices cpu:2 --procs 1 "${SMALL[@]}" --shares 17,5,weights=equal --json --out r >r.json
     python3 - <<'.'
 import json
 t = json.load(open("r.json"))
@@ -35,14 +35,14 @@ t = t["trials"][0] if "trials" in t else t
 assert t["config"]["share_weights"] == "equal"
 assert [sum(step) / 2 for step in zip(*t["rank_loss"])] == t["loss"][:3], t
 said = dict(zip(t["warning_rules"], t["warnings"]))
-assert said["share_weights"] == "--share-weights equal: samples of the smallest share (5) count 3.4 times as much as those of the largest (17)", said
+assert said["share_weights"] == "--shares weights=equal: samples of the smallest share (5) count 3.4 times as much as those of the largest (17)", said
 .
-    "$EVENLOAD" run --mode ddp --devices cpu:2 --procs 1 "${SMALL[@]}" --shares 1,1 --share-weights equal --json --out s >s.json
+    "$EVENLOAD" run --mode ddp --devices cpu:2 --procs 1 "${SMALL[@]}" --shares 1,1,weights=equal --json --out s >s.json
     [[ $(json s.json '"share_weights" in str(d["warning_rules"] if "warning_rules" in d else d["trials"][0]["warning_rules"])') == False ]]
 }
 
 @test "epochs by shares end where one device's do: the epochs' losses, the accuracies" {
-    local options=(--model mlp --features 64 --hidden 32 --data synthetic --dtype f64 --batch 48 --epochs 2 --control none --quiet --json)
+    local options=(--model mlp --features 64 --hidden 32 --data synthetic --precision f64 --batch 48 --epochs 2 --control none --quiet --json)
     "$EVENLOAD" run --mode single "${options[@]}" --out a >a.json
     "$EVENLOAD" run --mode ddp --devices cpu:2 --procs 1 --shares 5,1 "${options[@]}" --out b >b.json
     "$EVENLOAD" run --mode manual --devices cpu:2 --procs 1 --shares 1,6 --accumulate 2 "${options[@]}" --out c >c.json

@@ -3,7 +3,7 @@
 PICTURES=no
 source "$BATS_TEST_DIRNAME/common.bash"
 
-MODEL=(--model mlp --features 16 --hidden "12,8,8" --data dummy --batch 8 --warmup 1 --steps 3 --min-time 0 --dtype f64 --quiet)
+MODEL=(--model mlp --features 16 --hidden "12,8,8" --data dummy --batch 8 --warmup 1 --steps 3 --min-time 0 --precision f64 --quiet)
 
 losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
 
@@ -12,7 +12,7 @@ losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
     for kind in local shm tcp; do
         how=(--procs 1)
         [[ $kind == local ]] || how=(--procs 3 --launcher own --comm "$kind")
-        "$EVENLOAD" run --mode pipeline --devices 3 --micro 4 "${MODEL[@]}" "${how[@]}" --out "$kind"
+        "$EVENLOAD" run --mode pipeline --devices 3 --schedule micro=4 "${MODEL[@]}" "${how[@]}" --out "$kind"
         [[ $(losses "$kind") == "$(losses local)" ]] || { losses "$kind"; losses local; false; }
     done
     "$EVENLOAD" run --mode mp --devices 2 --cut hidden3 "${MODEL[@]}" --out mp
@@ -28,13 +28,13 @@ END
 }
 
 @test "a table of PyTorch and backwards in halves have the same bits in one process and in several, and single's losses" {
-    deep=(--model mlp --features 8 --hidden "6,7,5,6,4,6,5" --data dummy --batch 8 --warmup 1 --steps 3 --min-time 0 --dtype f64 --quiet)
+    deep=(--model mlp --features 8 --hidden "6,7,5,6,4,6,5" --data dummy --batch 8 --warmup 1 --steps 3 --min-time 0 --precision f64 --quiet)
     table=$BATS_TEST_DIRNAME/../unit/data/schedules/ZBVZeroBubble-2x2-4.csv
     "$EVENLOAD" run --mode single "${deep[@]}" --out single
     for schedule in "$table" zero-bubble; do
         name=$(basename "$schedule")
-        "$EVENLOAD" run --mode pipeline --devices 2 --micro 4 --schedule "$schedule" "${deep[@]}" --out "threads-$name"
-        "$EVENLOAD" run --mode pipeline --devices 2 --micro 4 --schedule "$schedule" "${deep[@]}" --procs 2 --launcher own --out "processes-$name"
+        "$EVENLOAD" run --mode pipeline --devices 2 --schedule micro=4 --schedule "$schedule" "${deep[@]}" --out "threads-$name"
+        "$EVENLOAD" run --mode pipeline --devices 2 --schedule micro=4 --schedule "$schedule" "${deep[@]}" --procs 2 --launcher own --out "processes-$name"
         [[ $(losses "threads-$name") == "$(losses "processes-$name")" ]] || { losses "threads-$name"; losses "processes-$name"; false; }
         python3 - "$name" <<'END'
 import json, sys
@@ -56,7 +56,7 @@ for device in trial["per_device"]:
     assert device["comm"]["wait_ms"] == 0, device["comm"] # there is no collective
 assert trial["collectives"] == [] and 0 < trial["bubble_pct"] < 100, trial["bubble_pct"]
 END
-    "$EVENLOAD" compare --modes single,pipeline --devices 2 --schedule interleaved --model mlp --features 16 --hidden 8,8,8 --batch 64 --epochs 2 --dtype f64 \
+    "$EVENLOAD" compare --modes single,pipeline --devices 2 --schedule interleaved --model mlp --features 16 --hidden 8,8,8 --batch 64 --epochs 2 --precision f64 \
         --control none --repeats 1 --quiet --out epochs >out
     grep -A3 '^Accuracy' out | grep -qE '^pipeline 64 \(2 stages\) +2 ' || { cat out; false; }
     python3 - <<'END'
@@ -71,7 +71,7 @@ END
 }
 
 @test "a step of each stage is drawn, and run says how" {
-    "$EVENLOAD" run --mode pipeline --devices sim:2 --micro 4 "${MODEL[@]}" --out r >out
+    "$EVENLOAD" run --mode pipeline --devices sim:2 --schedule micro=4 "${MODEL[@]}" --out r >out
     grep -q "^Next: .*evenload plot r    (bubbles: a step of each stage, in r/plots/stages.png)$" out || { cat out; false; }
     run "$EVENLOAD" plot r # writes the data: there is no gnuplot
     grep -q "^pipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble [0-9.]* %" r/plots/stages.dat
@@ -84,18 +84,18 @@ END
 }
 
 @test "activation sets are predicted" {
-    "$EVENLOAD" run --mode pipeline --devices sim:4 --micro 6 --batch 12 --model mlp --features 8 --hidden "6,7,5" --data dummy --dry-run --json >sets.json
+    "$EVENLOAD" run --mode pipeline --devices sim:4 --schedule micro=6 --batch 12 --model mlp --features 8 --hidden "6,7,5" --data dummy --dry-run --json >sets.json
     [[ $(json sets.json '[x["activation_sets"] for x in d["devices"]]') == "[4, 3, 2, 1]" ]] || { cat sets.json; false; }
-    run "$EVENLOAD" run --mode pipeline --devices sim:2 --schedule gpipe --micro 6 --batch 12 --model mlp --features 8 --hidden 6 --data dummy --dry-run
+    run "$EVENLOAD" run --mode pipeline --devices sim:2 --schedule gpipe,micro=6 --batch 12 --model mlp --features 8 --hidden 6 --data dummy --dry-run
     [[ $status -eq 0 && $output == *"  sets  in"*"  6  "*"sets: of activations"* ]] || show
 }
 
 @test "a pipeline is predicted from records of single, and what they do not say is refused" {
-    local larger=(--model mlp --features 64 --hidden "64,64,64" --data dummy --warmup 1 --steps 3 --min-time 0 --dtype f64 --quiet)
+    local larger=(--model mlp --features 64 --hidden "64,64,64" --data dummy --warmup 1 --steps 3 --min-time 0 --precision f64 --quiet)
     "$EVENLOAD" run --mode single "${larger[@]}" --batch 16 --out s4 >/dev/null
     "$EVENLOAD" run --mode single "${larger[@]}" --batch 16 --zero-grad keep --out keep >/dev/null
     "$EVENLOAD" comm sendrecv --comm local --devices 2 -b 1K -e 4K -n 3 -w 1 --out wire --quiet >/dev/null
-    "$EVENLOAD" run --mode pipeline --devices sim:2 --micro 2 "${larger[@]}" --batch 32 --costs wire,s4,keep --out predicted >/dev/null
+    "$EVENLOAD" run --mode pipeline --devices sim:2 --schedule micro=2 "${larger[@]}" --batch 32 --costs wire,s4,keep --out predicted >/dev/null
     python3 - <<'END'
 import json
 ops = lambda folder: {(o["op"], o["phase"]): (o["ms"] / o["count"], o["count"]) for d in json.load(open(folder + "/results.json"))["trials"][0]["per_device"] for o in d["ops"]}
@@ -105,21 +105,21 @@ for op in ("linear_forward hidden1", "linear_backward_weights hidden3", "linear_
     assert predicted[key][1] == 2 and abs(predicted[key][0] - single[key][0]) < 2e-6, (op, predicted[key], single[key])
 assert predicted["add hidden1", "backward"][0] > 0
 END
-    run "$EVENLOAD" run --mode pipeline --devices sim:2 --micro 2 "${larger[@]}" --batch 32 --costs wire,s4,keep --dry-run
+    run "$EVENLOAD" run --mode pipeline --devices sim:2 --schedule micro=2 "${larger[@]}" --batch 32 --costs wire,s4,keep --dry-run
     [[ $status -eq 0 && $output == *"a step of "*" ms, "*" samples/s, bubble "*" %: predicted from wire,s4,keep"* ]] || show
     [[ $output == *"No interval: a record of --costs has one launch: measure it with --repeats 5."* && $output == *"! 2 records of --costs are suspect; s4: "* ]] || show
-    [[ $("$EVENLOAD" run --mode pipeline --devices sim:2 --micro 2 "${larger[@]}" --batch 32 --costs wire,s4,keep --dry-run --json | python3 -c 'import json, sys; print(round(json.load(sys.stdin)["step_ms"], 6))') == \
+    [[ $("$EVENLOAD" run --mode pipeline --devices sim:2 --schedule micro=2 "${larger[@]}" --batch 32 --costs wire,s4,keep --dry-run --json | python3 -c 'import json, sys; print(round(json.load(sys.stdin)["step_ms"], 6))') == \
         "$(json predicted/results.json 'round(d["trials"][0]["step_ms"]["mean"], 6)')" ]]
-    refuses "--costs: 'linear_forward hidden1' moves " "$EVENLOAD" run --mode pipeline --devices sim:2 --micro 1 "${larger[@]}" --batch 32 --costs wire,s4 --dry-run
-    refuses "not with mlp, f32, momentum" "$EVENLOAD" run --mode pipeline --devices sim:2 "${larger[@]}" --dtype f32 --costs wire,s4
+    refuses "--costs: 'linear_forward hidden1' moves " "$EVENLOAD" run --mode pipeline --devices sim:2 --schedule micro=1 "${larger[@]}" --batch 32 --costs wire,s4 --dry-run
+    refuses "not with mlp, f32, momentum" "$EVENLOAD" run --mode pipeline --devices sim:2 "${larger[@]}" --precision f32 --costs wire,s4
 }
 
 @test "what cannot be cut is refused by name" {
-    refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts" "$EVENLOAD" run --mode pipeline --devices 2 --micro 3 "${MODEL[@]}"
+    refuses "--schedule micro=3: a batch of 8 cannot be divided into that many equal parts" "$EVENLOAD" run --mode pipeline --devices 2 --schedule micro=3 "${MODEL[@]}"
     refuses "--cut conv9: mlp has no node 'conv9'" "$EVENLOAD" run --mode mp --devices 2 --cut conv9 "${MODEL[@]}"
     refuses "--cut out: gives 2 parts, and there must be 3" "$EVENLOAD" run --mode mp --devices 3 --cut out "${MODEL[@]}"
     refuses "mlp has 4 nodes: it cannot be cut into 5 parts" "$EVENLOAD" run --mode mp --devices sim:5 "${MODEL[@]}"
-    refuses "mlp has 4 nodes: it cannot be cut into 8 parts: give fewer --devices, or fewer --parts" "$EVENLOAD" run --mode pipeline --schedule interleaved --devices sim:4 "${MODEL[@]}"
+    refuses "mlp has 4 nodes: it cannot be cut into 8 parts: give fewer --devices, or fewer --schedule parts" "$EVENLOAD" run --mode pipeline --schedule interleaved --devices sim:4 "${MODEL[@]}"
 }
 
 @test "a schedule that cannot be run is refused by what is wrong with it" {
@@ -135,8 +135,8 @@ END
 }
 
 @test "what no device holds alone trains in stages" {
-    run "$EVENLOAD" compare --modes single,mp,pipeline --devices 2 --procs 1 --model mlp --features 256 --hidden 512,512,512 --data dummy --batch 32 --micro 4 \
-        --device-mem 6MiB --warmup 1 --steps 3 --min-time 0 --control none --repeats 1 --quiet --out m
+    run "$EVENLOAD" compare --modes single,mp,pipeline --devices 2 --procs 1 --model mlp --features 256 --hidden 512,512,512 --data dummy --batch 32 --schedule micro=4 \
+        --devices mem=6MiB --warmup 1 --steps 3 --min-time 0 --control none --repeats 1 --quiet --out m
     [[ $status -eq 1 && $output == *"single   32            oom: cpu:0 is out of memory: "* ]] || show
     python3 - <<'END'
 import json

@@ -2,7 +2,7 @@
 # Models over tokens: what a sample counts, from the record to the page, and that every mode evaluates the same tokens.
 load common
 
-SMALL=(--model gpt --batch 8 --dtype f64 --layers 2 --embed 16 --heads 4 --seq 6 --control none --quiet --launcher own)
+SMALL=(--model gpt --batch 8 --precision f64 --layers 2 --embed 16 --heads 4 --seq 6 --control none --quiet --launcher own)
 
 @test "throughput is in tokens: record, table, scale, figure and page; FLOP/s beside a machine's" {
     "$EVENLOAD" compare "${SMALL[@]}" --modes single,ddp --devices 2 --data dummy --steps 2 --min-time 0 --machine h100-sxm --repeats 1 --out c >c.txt

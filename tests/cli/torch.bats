@@ -11,10 +11,10 @@ need_torch() {
 # An embedding that outweighs all else; foreach given both ways on both sides, since the default follows the device.
 @test "peaks are within 2 % of PyTorch's: single and ddp, each optimizer, gradients freed and kept, foreach off and on" {
     need_torch
-    local mode optimizer zero foreach n=0 model=(--model textcnn --vocab 20000 --embed 64 --seq 12 --filters 8 --classes 2 --dropout 0)
+    local mode optimizer zero foreach n=0 model=(--model textcnn --vocab 20000 --embed 64 --seq 12 --filters 8 --classes 2 --model dropout=0)
     "$EVENLOAD_TORCH" "$MEASURE" peaks >torch.json 2>torch.err || { tail torch.err && false; }
     for mode in single ddp; do for optimizer in sgd momentum adam; do for zero in free keep; do for foreach in off on; do
-        "$EVENLOAD" run --mode "$mode" --devices 2 --optimizer "$optimizer" --zero-grad "$zero" --foreach "$foreach" "${model[@]}" \
+        "$EVENLOAD" run --mode "$mode" --devices 2 --optimizer "$optimizer" --zero-grad "$zero" --optimizer "foreach=$foreach" "${model[@]}" \
             --data dummy --batch 8 --dry-run --json >ours.json
         python3 - "$mode $optimizer $zero $foreach" <<'.'
 import json, sys
@@ -103,7 +103,7 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(wc -l <mixed.txt) == 26 ]]
 }
 
-@test "--eval padded: each rank counts what PyTorch's DistributedSampler gives it, and the accuracy is PyTorch's" {
+@test "--epochs eval=padded: each rank counts what PyTorch's DistributedSampler gives it, and the accuracy is PyTorch's" {
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/evaluation.py" "$EVENLOAD" "$PWD" >eval.txt 2>eval.err || { cat eval.txt && tail eval.err && false; }
     cat eval.txt
@@ -121,7 +121,7 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
 @test "the package safetensors reads what we write, and we read what it writes" {
     need_torch
     "$EVENLOAD_TORCH" -c 'import safetensors' 2>/dev/null || skip "that Python has no package safetensors"
-    local file small=(--model textcnn --data dummy --vocab 50 --embed 6 --seq 8 --filters 4 --dropout 0 --batch 8 --warmup 0 --steps 1 --min-time 0 --quiet)
+    local file small=(--model textcnn --data dummy --vocab 50 --embed 6 --seq 8 --filters 4 --model dropout=0 --batch 8 --warmup 0 --steps 1 --min-time 0 --quiet)
     "$EVENLOAD" run "${small[@]}" --out a --save a.st >/dev/null
     # What goes through PyTorch's module comes back, in the other types too.
     "$EVENLOAD_TORCH" - "$(dirname "$MEASURE")" <<'.'
@@ -223,8 +223,8 @@ assert all(abs(float(r["evenload_ms"]) / float(r["torch_ms"]) / float(r["ratio"]
 # Same weights, same batches: the losses say that it was the same work. Its times are shown beside ours, and apart from them.
 @test "scripts/peer-torch --record: PyTorch's losses are ours, and compare and explain take its record" {
     need_torch
-    local options=(--devices 2 --model textcnn --batch-per-device 4 --optimizer momentum --data torch/data.txt --lr 0.01 --momentum 0.9 --classes 2
-        --dropout 0 --max-norm 0 --warmup 5 --steps 3 --min-time 0 --control none --quiet)
+    local options=(--devices 2 --model textcnn --batch-per-device 4 --optimizer momentum --data torch/data.txt --lr 0.01 --optimizer momentum=0.9 --classes 2
+        --model dropout=0,max-norm=0 --warmup 5 --steps 3 --min-time 0 --control none --quiet)
     "${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/peer-torch" --python "$EVENLOAD_TORCH" --record torch --models textcnn --ranks 2 --batch 4 \
         --pairs 2 --steps 3 >out.txt
     cat out.txt

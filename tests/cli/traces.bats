@@ -61,7 +61,7 @@ print(sorted({a["Collective name"] for a in comm}), len(flows) // 2)
 
 @test "run --trace: a file per rank, the schedule's steps in it, and the table by op of the same steps" {
     run --separate-stderr "$EVENLOAD" run "${SHORT[@]}" --mode ddp --devices 2 --procs 1 --trace t --profile wait=1,warmup=2,active=2,repeat=1 \
-        --sort name --out o
+        --profile sort=name --out o
     [[ $status -eq 0 && $output == *$'\nProfilerStep* '*$'\n  all_reduce '*$'\n  linear_forward '*"t/rank-0.pt.trace.json"* ]] || show
     [[ $(ls t) == $'rank-0.pt.trace.json\nrank-1.pt.trace.json' ]]
     [[ $(check_trace t/rank-0.pt.trace.json 0 2 "3 4") == "['allreduce'] "[1-9]* && $(check_trace t/rank-1.pt.trace.json 1 2 "3 4") == "['allreduce'] "* ]]
@@ -85,7 +85,7 @@ for rank, device in enumerate(p["devices"]):
 }
 
 @test "run --trace of processes: their times are on one clock; stages send and receive; dp's devices are one rank's" {
-    "$EVENLOAD" run "${SHORT[@]}" --mode pipeline --devices 2 --procs 2 --launcher own --micro 2 --trace t --profile active=3,repeat=1 --out o >/dev/null
+    "$EVENLOAD" run "${SHORT[@]}" --mode pipeline --devices 2 --procs 2 --launcher own --schedule micro=2 --trace t --profile active=3,repeat=1 --out o >/dev/null
     [[ $(check_trace t/rank-0.pt.trace.json 0 2 "0 1 2") == "['recv', 'send'] "* && $(check_trace t/rank-1.pt.trace.json 1 2 "0 1 2") == "['recv', 'send'] "* ]]
     # What one sends the other has not got before.
     python3 - <<'.'
@@ -150,7 +150,7 @@ for s, r in zip(stats["devices"], record):
     mkdir n
     refuses "no .json" "$EVENLOAD" trace-stats n
     refuses "o is a run's folder, with its record" "$EVENLOAD" trace-stats o
-    refuses "--sort: there is no table by op" "$EVENLOAD" run --sort name
+    refuses "--profile sort: there is no table by op" "$EVENLOAD" run --profile sort=name
     refuses "which traces?" "$EVENLOAD" trace-stats
     refuses "No such file" "$EVENLOAD" trace-stats nowhere
 }

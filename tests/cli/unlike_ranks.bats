@@ -44,7 +44,7 @@ refused() {
     refused "rank 1 was started as 'evenload comm', rank 0 as 'evenload run'"
     ranks "$EVENLOAD" run "${DDP[@]}" -- "$EVENLOAD" run "${DDP[@]}" --no-record
     refused "rank 1 was started with --no-record, rank 0 without --no-record"
-    ranks "$EVENLOAD" run "${DDP[@]}" --launch rank --devices 2 -- "$EVENLOAD" run "${DDP[@]}"
+    ranks "$EVENLOAD" run "${DDP[@]}" --launcher rank --devices 2 -- "$EVENLOAD" run "${DDP[@]}"
     refused "rank 1 was started without --devices, rank 0 with --devices 2"
     ranks "$EVENLOAD" run "${DDP[@]}" -- "$EVENLOAD" run "${DDP[@]}" --hidden 9
     refused "rank 1 was started with --hidden 9, rank 0 with --hidden 8"
@@ -55,7 +55,7 @@ refused() {
 }
 
 @test "where a rank writes, and what it prints, is its own" {
-    ranks "$EVENLOAD" run "${DDP[@]}" --out r --quiet -- "$EVENLOAD" run "${DDP[@]}" --out elsewhere --json --launch rank --strict
+    ranks "$EVENLOAD" run "${DDP[@]}" --out r --quiet -- "$EVENLOAD" run "${DDP[@]}" --out elsewhere --json --launcher rank --strict
     [[ $status -eq 0 && $one -eq 0 && -s r/results.json && ! -e elsewhere ]] || { cat one.txt && show; }
 }
 
@@ -70,8 +70,8 @@ refused() {
 }
 
 @test "ranks of other folders train from rank 0's checkpoint, or not at all" {
-    local train=("$EVENLOAD" run "${DDP[@]}" --dtype f64 --warmup 0 --min-time 0 --steps 12) share="give --resume a folder that all ranks share"
-    "${train[@]}" --devices 2 --checkpoint ck --checkpoint-every 4 --checkpoint-keep 9 --out whole --quiet >out 2>&1 || { cat out && return 1; }
+    local train=("$EVENLOAD" run "${DDP[@]}" --precision f64 --warmup 0 --min-time 0 --steps 12) share="give --resume a folder that all ranks share"
+    "${train[@]}" --devices 2 --checkpoint ck,every=4,keep=9 --out whole --quiet >out 2>&1 || { cat out && return 1; }
     mkdir -p h0/ck h1/ck h2/ck
     cp -r ck/step-4 h0/ck && cp -r ck/step-[48] h1/ck && cp -r ck/step-8 h2/ck/step-4
     ranks env -C h0 "${train[@]}" --resume ck --out "$PWD/r" --quiet -- env -C h1 "${train[@]}" --resume ck

@@ -3,7 +3,7 @@
 load common
 PICTURES=no
 
-MODEL=(--model textcnn --data train.txt --embed 5 --filters 3 --dropout 0 --dtype f64 --optimizer sgd --lr 0.1)
+MODEL=(--model textcnn --data train.txt --embed 5 --filters 3 --model dropout=0 --precision f64 --optimizer sgd --lr 0.1)
 STEPS=(--batch 8 --warmup 0 --min-time 0 --control none --no-record --quiet --json)
 
 make_data() {
@@ -38,7 +38,7 @@ print(eval(sys.argv[1]))' "$@"
     [[ $(arrays '[(k, *v[:2]) for k, v in f[0].items()]' w.st) == "[('embedding.weight', 'F64', [15, 5]), \
 ('conv3.weight', 'F64', [3, 5, 3]), ('conv3.bias', 'F64', [3]), ('conv4.weight', 'F64', [3, 5, 4]), ('conv4.bias', 'F64', [3]), \
 ('conv5.weight', 'F64', [3, 5, 5]), ('conv5.bias', 'F64', [3]), ('fc.weight', 'F64', [2, 9]), ('fc.bias', 'F64', [2])]" ]]
-    train s --steps 1 --dtype f32 --save w32.st
+    train s --steps 1 --precision f32 --save w32.st
     [[ $(arrays '{v[0] for v in f[0].values()}, 0 < far(*f) < 1e-6' w32.st w.st) == "({'F32'}, True)" ]]
 }
 
@@ -92,9 +92,9 @@ assert len(whole) == 6 and first == whole[:3] and all(abs(x / y - 1) < 1e-14 for
     train drawn --steps 1 --seed 5 --save first.st
     train single --steps 3 --load first.st --save single.st
     for mode in 'dp --devices 2' 'ddp --devices 2 --procs 1' 'ddp --devices 2 --launcher own' 'manual --devices 2 --procs 1 --sync param' \
-        'spmg --devices 4 --mesh dp=2' 'mp --devices 3' 'pipeline --devices 2 --micro 2 --schedule interleaved' \
-        'pipeline --devices 4 --mesh dp=2,pp=2 --micro 2' 'pipeline --devices 2 --procs 2 --micro 4 --launcher own' \
-        'zero1 --devices 4 --procs 1' 'zero2 --devices 2 --launcher own' 'zero3 --devices 2 --launcher own --reshard off' \
+        'spmg --devices 4 --mesh dp=2' 'mp --devices 3' 'pipeline --devices 2 --schedule micro=2 --schedule interleaved' \
+        'pipeline --devices 4 --mesh dp=2,pp=2 --schedule micro=2' 'pipeline --devices 2 --procs 2 --schedule micro=4 --launcher own' \
+        'zero1 --devices 4 --procs 1' 'zero2 --devices 2 --launcher own' 'zero3 --devices 2 --launcher own --unit reshard=off' \
         'zero3 --devices 4 --procs 1 --mesh dp=2 --unit model'; do
         rm -rf m*
         # shellcheck disable=SC2086 # a mode with its options
@@ -212,7 +212,7 @@ open("bad.st", "wb").write(struct.pack("<Q", len(h)) + h + d)' "$1"
     local images=(--model resnet18 --image 32 --width 8 --classes 3 --data dummy --batch 8 --lr 0 --optimizer sgd "${STEPS[@]:2}")
     "$EVENLOAD" run "${images[@]}" --steps 2 --out a --save a.st >/dev/null
     "$EVENLOAD" run "${images[@]}" --steps 1 --out b --load a.st --save b.st >/dev/null
-    "$EVENLOAD" run "${images[@]}" --steps 1 --mode pipeline --devices 2 --micro 4 --out c --load a.st --save c.st >/dev/null
+    "$EVENLOAD" run "${images[@]}" --steps 1 --mode pipeline --devices 2 --schedule micro=4 --out c --load a.st --save c.st >/dev/null
     # Without a learning rate nothing but statistics changes.
     [[ $(arrays '[len(f[0])] + [sorted({k.split(".")[-1] for k in x if f[0][k] != x[k]}) == ["num_batches_tracked", "running_mean", "running_var"]
         for x in f[1:]]' a.st b.st c.st) == "[122, True, True]" ]] || show
@@ -222,7 +222,7 @@ open("bad.st", "wb").write(struct.pack("<Q", len(h)) + h + d)' "$1"
 
 # c_attn is three matrices here, and one in the file.
 @test "gpt's file is Hugging Face's; the head may be in it again as lm_head.weight, if it is the embedding" {
-    local gpt=(--model gpt --layers 1 --embed 4 --heads 2 --seq 3 --vocab 7 --data dummy --dtype f64) case
+    local gpt=(--model gpt --layers 1 --embed 4 --heads 2 --seq 3 --vocab 7 --data dummy --precision f64) case
     "$EVENLOAD" run "${gpt[@]}" "${STEPS[@]}" --steps 1 --save w.st >/dev/null
     [[ $(arrays '[v[1] for k, v in f[0].items() if "attn.c_attn" in k or "c_fc" in k]' w.st) == "[[4, 12], [12], [4, 16], [16]]" ]]
     [[ $(arrays 'len(f[0]), "lm_head.weight" in f[0]' w.st) == "(16, False)" ]]

@@ -12,7 +12,7 @@ show_command() {
     case $1 in
     compare) "$EVENLOAD" compare "${mlp[@]}" --steps 2 --devices sim:2 --batch 128 --modes single,ddp ;;
     run) "$EVENLOAD" run --mode ddp "${small[@]}" --profile active=1 ;;
-    data) "$EVENLOAD" data "${small[@]}" --data synthetic --workers 1 --page-cache warm --repeats 1 ;;
+    data) "$EVENLOAD" data "${small[@]}" --data synthetic --workers 1 --data-in cache=warm --repeats 1 ;;
     report) "$EVENLOAD" report old ;;
     imbalance) "$EVENLOAD" imbalance old && "$EVENLOAD" imbalance --preset two-cards --dry-run ;;
     scale) "$EVENLOAD" scale "${mlp[@]}" --steps 2 --modes ddp --devices sim:1,2 ;;
@@ -22,7 +22,7 @@ show_command() {
     watch) "$EVENLOAD" watch -- sleep 0.1 2>&1 ;;
     trace-stats) "$EVENLOAD" run --mode ddp "${small[@]}" --steps 4 --trace traces >out.txt && "$EVENLOAD" trace-stats traces ;;
     comm) "$EVENLOAD" comm -e 1K --comm local --quiet && "$EVENLOAD" comm p2p -e 1K --comm local --quiet ;;
-    plan) "$EVENLOAD" plan --params 350M --devices 4 --device-mem 16G && ! "$EVENLOAD" plan --params 1.3B --device-mem 1G ;;
+    plan) "$EVENLOAD" plan --params 350M --devices 4,mem=16G && ! "$EVENLOAD" plan --params 1.3B --devices mem=1G ;;
     recover) "$EVENLOAD" recover "${QUICK_MODEL[@]}" --steps 40 --checkpoint-every 5 --repeats 2 --launcher own 2>&1 ;;
     verify) "$EVENLOAD" verify --quick --modes dp --launcher own --quiet ;;
     plot | machine | selfcheck) ;; # no tables: names of pictures, a JSON file; selfcheck.bats asks it of the last, which takes ten seconds

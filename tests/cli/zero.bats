@@ -3,16 +3,16 @@
 PICTURES=no
 load common
 
-GPT=(--model gpt --layers 4 --embed 40 --seq 8 --vocab 64 --data dummy --batch 4 --dtype f64 --optimizer adam --warmup 1 --steps 3 --min-time 0 --control none --quiet)
+GPT=(--model gpt --layers 4 --embed 40 --seq 8 --vocab 64 --data dummy --batch 4 --precision f64 --optimizer adam --warmup 1 --steps 3 --min-time 0 --control none --quiet)
 
-@test "a model that --device-mem refuses in ddp trains in zero3, as ddp does where it has room" {
+@test "a model that --devices mem=refuses in ddp trains in zero3, as ddp does where it has room" {
     local need
     "$EVENLOAD" run "${GPT[@]}" --mode zero3 --devices 4 --dry-run --json >forecast.json
     need=$(json forecast.json 'max(d["peak_bytes"] for d in d["devices"])')
-    run --separate-stderr "$EVENLOAD" run "${GPT[@]}" --mode ddp --devices 4 --procs 1 --device-mem "$need" --out ddp
+    run --separate-stderr "$EVENLOAD" run "${GPT[@]}" --mode ddp --devices 4 --procs 1 --devices "mem=$need" --out ddp
     [[ $status -eq 1 && $(json ddp/results.json 'd["trials"][0]["status"]') == oom ]] || show
-    "$EVENLOAD" run "${GPT[@]}" --mode zero3 --devices 4 --procs 1 --device-mem "$need" --out zero3
-    run --separate-stderr "$EVENLOAD" run "${GPT[@]}" --mode zero3 --devices 4 --procs 1 --device-mem $((need - 1)) --out less
+    "$EVENLOAD" run "${GPT[@]}" --mode zero3 --devices 4 --procs 1 --devices "mem=$need" --out zero3
+    run --separate-stderr "$EVENLOAD" run "${GPT[@]}" --mode zero3 --devices 4 --procs 1 --devices mem=$((need - 1)) --out less
     [[ $status -eq 1 && $(json less/results.json 'd["trials"][0]["status"]') == oom ]] || show
     "$EVENLOAD" run "${GPT[@]}" --mode ddp --devices 4 --procs 1 --out room
     python3 - "$need" <<'.'
@@ -38,23 +38,23 @@ zero1 --mesh dp=2,shard=4|--mesh dp=2,shard=4: dp times pp times tp times shard 
 zero2 --mesh shard=0|--mesh shard=0: must be like dp=2,pp=2,tp=2,shard=2, each number at least 1
 zero2 --mesh dp=2,shard=|--mesh dp=2,shard=: must be like dp=2,pp=2,tp=2,shard=2
 zero3 --mesh pp=3|--mesh pp=3: dp times pp times tp times shard must be the number of devices (4)
-zero3 --mesh pp=2 --accumulate 2|--accumulate 2: stages take micro-batches: give --micro
+zero3 --mesh pp=2 --accumulate 2|--accumulate 2: stages take micro-batches: give --schedule micro
 zero1 --mesh pp=2 --schedule interleaved|--schedule interleaved: zero1 takes schedules of one part a device and of whole backwards: 1f1b or gpipe
 zero2 --mesh pp=2 --schedule zero-bubble|--schedule zero-bubble: zero2 takes schedules of one part a device
-zero3 --mesh pp=2 --micro 5|--micro 5: a batch of 8 cannot be divided into that many equal parts in each of 2 copies of the model: change --batch
+zero3 --mesh pp=2 --schedule micro=5|--schedule micro=5: a batch of 8 cannot be divided into that many equal parts in each of 2 copies of the model: change --batch
 pipeline --mesh pp=2,shard=2|--mesh pp=2,shard=2: must be like dp=2,pp=2,tp=2
 ddp --mesh shard=2|--mesh: mode ddp does not take it, zero1 does
-zero2 --reduce-in last|--reduce-in last: a step has one micro-step, which is the last: add --accumulate 2
-zero3 --mesh pp=2 --micro 1 --reduce-in last|--reduce-in last: a step has one micro-batch, which is the last: add --micro 2
+zero2 --unit reduce=last|--unit reduce=last: a step has one micro-step, which is the last: add --accumulate 2
+zero3 --mesh pp=2 --schedule micro=1 --unit reduce=last|--unit reduce=last: a step has one micro-batch, which is the last: add --schedule micro=2
 zero3 --unit h.0|--unit: 'h.0' is not one of block|layer|model
-zero3 --gather-ahead 3|--gather-ahead: '3' is not one of 1|2|0
-zero3 --reduce-in first|--reduce-in: 'first' is not one of each|last
+zero3 --unit ahead=3|--unit ahead: '3' is not one of 1|2|0
+zero3 --unit reduce=first|--unit reduce: 'first' is not one of each|last
 ddp --unit layer|--unit: mode ddp does not take it, zero1 does
-zero2 --gather-ahead 2|--gather-ahead: mode zero2 does not take it, zero3 does
-zero1 --reshard off|--reshard: mode zero1 does not take it, zero3 does
-zero1 --reduce-in last|--reduce-in: mode zero1 does not take it, zero2 does
+zero2 --unit ahead=2|--unit ahead: mode zero2 does not take it, zero3 does
+zero1 --unit reshard=off|--unit reshard: mode zero1 does not take it, zero3 does
+zero1 --unit reduce=last|--unit reduce: mode zero1 does not take it, zero2 does
 zero3 --schedule 1f1b|--schedule: mode zero3 with one stage of the model has no use for it: leave it out, or give --mesh pp=2
-zero3 --mesh dp=2 --micro 2|--micro: mode zero3 with one stage of the model has no use for it
+zero3 --mesh dp=2 --schedule micro=2|--schedule micro: mode zero3 with one stage of the model has no use for it
 zero3 --bucket-mb 1|--bucket-mb: mode zero3 does not take it, ddp does
 zero3 --batch 3|--batch 3 is smaller than the 4 devices
 .

@@ -265,7 +265,7 @@ static void a_device_without_a_chunk_has_no_outputs(void **state)
     give_position(&config, "output-device", 3);
     assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
     assert_string_equal(el_error_message(),
-                        "--output-device 3: 3 devices have a part of the batch; they are numbered from 0");
+                        "--loss-in device=3: 3 devices have a part of the batch; they are numbered from 0");
 }
 
 /* ---- parameters without gradients ---- */

@@ -194,7 +194,7 @@ static void what_cannot_be_is_refused(void **state)
     } cases[] = {{"ddp", "3,1,1", "", "", "3 weights for 2 devices"},
                  {"dp", "50,1", "", "", "of the batch's 22 samples device 1 would get none"},
                  {"ddp", "30,1", "accumulate", "2", "of a micro-step's 11 samples device 1 would get none"},
-                 {"manual", "3,1", "sync", "param", "give --share-weights equal"}};
+                 {"manual", "3,1", "sync", "param", "give --shares weights=equal"}};
     static const char *const texts[] = {"3,0", "3,", ",3", "3,-1", "3, 1", "3;1", "1000001,1", "3,1/1,1", "+3,1"};
     struct el_train_config config;
     char many[3 * EL_SHARES_MAX] = "1";

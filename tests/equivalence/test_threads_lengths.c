@@ -194,10 +194,10 @@ static void refuses_what_has_one_length(void **state)
         const char *mode, *model, *words;
         bool by_batch, ahead;
     } cases[] = {
-        {"pipeline", "textcnn", "--length-by batch: pipeline: its stages pass on values of one length", true, false},
-        {"mp", "textcnn", "--length-by batch: mp: its stages", true, false},
-        {"single", "mlp", "--length-by batch: model mlp takes no sentences of any length", true, false},
-        {"single", "mlp", "--bucket-lengths on: model mlp", false, false},
+        {"pipeline", "textcnn", "--lengths pad=batch: pipeline: its stages pass on values of one length", true, false},
+        {"mp", "textcnn", "--lengths pad=batch: mp: its stages", true, false},
+        {"single", "mlp", "--lengths pad=batch: model mlp takes no sentences of any length", true, false},
+        {"single", "mlp", "--lengths bucketed=on: model mlp", false, false},
         {"ddp", "textcnn", "leave --non-blocking ahead out", true, true}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct el_case own = {cases[i].model, EL_OPT_SGD, 0, BATCH};

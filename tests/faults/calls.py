@@ -31,7 +31,7 @@ JOBS = {
     "dp": f"run --mode dp {MLP} --devices cuda:2 {TINY}",
     "shm": f"run --mode ddp {MLP} --devices cuda:0,cuda:0 --procs 2 {TINY}",
     "gpt": f"run --mode single --model gpt {TEXT} --layers 1 --heads 2 --precision bf16 --devices cuda:0, {TINY}",
-    "f64": f"run --mode single {MLP} --dtype f64 --devices cuda:0, {TINY}",
+    "f64": f"run --mode single {MLP} --precision f64 --devices cuda:0, {TINY}",
     "devices": "devices",
     "devices-a100": "devices",
     "watch": "watch --quiet -- sleep 0.2",

@@ -10,7 +10,7 @@ TOY=(--model gpt --vocab 48 --layers 2 --embed 16 --seq 6 --heads 4)
 fall() {
     local mode=$1 step=$2 rank=$3 every=$4 code=0
     rm -rf ck fallen
-    timeout 120 "$EVENLOAD" run --mode "$mode" --devices 2 "${TOY[@]}" "${JOB[@]}" --load w --checkpoint ck --checkpoint-every "$every" --max-restarts 1 \
+    timeout 120 "$EVENLOAD" run --mode "$mode" --devices 2 "${TOY[@]}" "${JOB[@]}" --load w --checkpoint "ck,every=$every,restarts=1" \
         --inject "kill=$rank:$step" --out fallen >out 2>&1 || code=$?
     [[ $code -eq 0 ]] || { echo "$mode, $rank at $step: status $code" && cat out && return 1; }
     python3 - "whole-$mode" "$step" "$every" <<'END'
@@ -44,7 +44,7 @@ END
 
 @test "a rank that stops, in training or after it, is lost when the others have waited long enough, and the job is started again" {
     "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --out whole >out 2>&1
-    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --max-restarts 3 --comm-timeout 2 --timeout 60 \
+    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck,every=5,restarts=3 --comm-timeout 2 --timeout 60 \
         --inject stop=1:12,kill=0:30,stop=1:40 --out fallen >out 2>&1 || { cat out && return 1; }
     [[ $(json fallen/results.json '[("does not answer" in r["reason"] or "stopped" in r["reason"], "signal 9" in r["reason"]) for r in d["trials"][0]["restarts"]]') == "[(True, False), (False, True), (True, False)]" ]] ||
         { json fallen/results.json 'd["trials"][0]["restarts"]' && return 1; }
@@ -54,7 +54,7 @@ assert 0 < len(b) < 40 and a[-len(b):] == b, (len(b), a[-3:], b[-3:])'
     cut -d, -f1 ck/events.csv | grep -v step | tr '\n' ' ' >words
     [[ $(cat words) == "event start stop end restart start kill end restart start stop end restart start end " ]] || { cat words && return 1;     has_mpirun || return 0
     rm -rf ck fallen
-    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --launcher mpirun --checkpoint ck --checkpoint-every 5 --max-restarts 1 --comm-timeout 2 \
+    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --launcher mpirun --checkpoint ck,every=5,restarts=1 --comm-timeout 2 \
         --timeout 60 --inject stop=1:40 --out fallen >out 2>&1 || { cat out && return 1; }
     [[ $(json fallen/results.json '[r["reason"] for r in d["trials"][0]["restarts"]]') == "['mpi: rank 1 is stopped, and was waited for 2 s']" ]] ||
         { json fallen/results.json 'd["trials"][0]["restarts"]' && return 1; }
@@ -73,14 +73,14 @@ assert 0 < len(y) < 300 and b["first_step"] > 0 and max(abs(p - q) / abs(p) for 
     [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer's program takes longer"
     local times=1 inject='' i mode rank=0
     if [[ ${EVENLOAD_LONG:-} == 1 ]]; then times=10; else echo "# long: ten times instead of one" >&3; fi
-    JOB+=(--batch 12 --dtype f64 --max-restarts "$times")
-    "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --max-restarts 0 --seed 3 --save w --out w.run >out 2>&1 || { cat out && return 1; }
+    JOB+=(--batch 12 --precision f64 --checkpoint "restarts=$times")
+    "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --checkpoint restarts=0 --seed 3 --save w --out w.run >out 2>&1 || { cat out && return 1; }
     JOB+=(--load w)
-    "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --max-restarts 0 --steps $((times * 300)) --out whole >out 2>&1
+    "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --checkpoint restarts=0 --steps $((times * 300)) --out whole >out 2>&1
     for ((i = 0; i < times; i++)); do inject+=",kill=$((i % 3)):$((i * 300 + 30)),come=$((i * 300 + 50))"; done
     for mode in ddp zero3; do
         rm -rf ck fallen
-        timeout 120 "$EVENLOAD" run --mode "$mode" --devices 4 "${TOY[@]}" "${JOB[@]}" --steps $((times * 300)) --checkpoint ck --checkpoint-every 10 --elastic 3:4 \
+        timeout 120 "$EVENLOAD" run --mode "$mode" --devices 4 "${TOY[@]}" "${JOB[@]}" --steps $((times * 300)) --checkpoint ck,every=10 --elastic 3:4 \
             --inject "${inject#,}" --out fallen >out 2>&1 || { cat out && return 1; }
         [[ $(json fallen/results.json '[r["devices"] for r in d["trials"][0]["restarts"]]') == "[$(for ((i = 1; i < times; i++)); do printf '3, 4, '; done)3, 4]" ]] ||
             { json fallen/results.json 'd["trials"][0]["restarts"]' && return 1; }
@@ -90,7 +90,7 @@ assert 0 < len(y) < 300 and b["first_step"] > 0 and max(abs(p - q) / abs(p) for 
         for launcher in own mpirun; do
             [[ $launcher == own ]] || { [[ $mode == ddp ]] && has_mpirun; } || continue
             rm -rf ck fallen
-            timeout 60 "$EVENLOAD" run --mode "$mode" --devices 2 --procs 2 "${TOY[@]}" "${JOB[@]}" --launcher "$launcher" --steps 20 --checkpoint ck --checkpoint-every 3 \
+            timeout 60 "$EVENLOAD" run --mode "$mode" --devices 2 --procs 2 "${TOY[@]}" "${JOB[@]}" --launcher "$launcher" --steps 20 --checkpoint ck,every=3 \
                 --elastic 1:2 --inject "kill=$((rank++ % 2)):12" --out fallen >out 2>&1 || { cat out && return 1; }
             [[ $(json fallen/results.json '[r["devices"] for r in d["trials"][0]["restarts"]]') == "[1]" ]] || { cat out && return 1; }
             are_singles
@@ -104,9 +104,9 @@ assert 0 < len(y) < 300 and b["first_step"] > 0 and max(abs(p - q) / abs(p) for 
 # At a rate so small that the weights stay, a step's loss says which samples it had.
 @test "elastic, a device's batch stays: the data go on where they were, and the learning rate follows" {
     [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer's program takes longer"
-    local common=(--model mlp --features 6 --hidden 4 --data dummy --dtype f64 --optimizer sgd --lr 1e-12 --warmup 0 --control none --launcher own --no-record --quiet --epochs 12)
+    local common=(--model mlp --features 6 --hidden 4 --data dummy --precision f64 --optimizer sgd --lr 1e-12 --warmup 0 --control none --launcher own --no-record --quiet --epochs 12)
     "$EVENLOAD" run --mode single --batch 64 "${common[@]}" --out whole >out 2>&1
-    "$EVENLOAD" run --mode ddp --devices 4 --batch 64 "${common[@]}" --checkpoint ck --checkpoint-every 7 --max-restarts 1 --elastic 3:4 --elastic-batch device \
+    "$EVENLOAD" run --mode ddp --devices 4 --batch 64 "${common[@]}" --checkpoint ck,every=7,restarts=1 --elastic 3:4,batch=device \
         --inject kill=1:20,come=40 --out fallen >out 2>&1 || { cat out && return 1; }
     python3 - <<'END'
 import json
@@ -123,12 +123,12 @@ assert len(loss) == len(whole) - place, (len(loss), len(whole), place)
 assert max(abs(x - y) for x, y in zip(whole[place:], loss, strict=True)) < 1e-9
 assert len({round(x, 9) for x in loss}) > len(loss) / 2                 # batches differ
 END
-    refuses "the number of devices does not change: add --elastic" "$EVENLOAD" run --mode ddp --devices 4 "${common[@]}" --checkpoint c2 --elastic-batch device
-    refuses "a batch of 6 is not the same on 4 devices" "$EVENLOAD" run --mode ddp --devices 4 --batch 6 "${common[@]}" --checkpoint c2 --max-restarts 1 --elastic 3:4 --elastic-batch device
+    refuses "the number of devices does not change: add --elastic" "$EVENLOAD" run --mode ddp --devices 4 "${common[@]}" --checkpoint c2 --elastic batch=device
+    refuses "a batch of 6 is not the same on 4 devices" "$EVENLOAD" run --mode ddp --devices 4 --batch 6 "${common[@]}" --checkpoint c2,restarts=1 --elastic 3:4,batch=device
 }
 
 @test "the bits of losses depend neither on how many steps follow nor on who carries them" {
-    local job=("$EVENLOAD" run --mode ddp --devices 3 "${TOY[@]}" "${JOB[@]}" --batch 12 --dtype f64)
+    local job=("$EVENLOAD" run --mode ddp --devices 3 "${TOY[@]}" "${JOB[@]}" --batch 12 --precision f64)
     "${job[@]}" --comm tcp --steps 300 --out tcp >out 2>&1 && "${job[@]}" --comm tcp --steps 199 --out less >out 2>&1 || { cat out && return 1; }
     "${job[@]}" --comm shm --comm-algorithm ring --steps 300 --out shm >out 2>&1 || { cat out && return 1; }
     python3 -c 'import json
@@ -138,11 +138,11 @@ assert a[0] == c[0], (a[0], c[0])  # later on weights differ: gradients are adde
 }
 
 @test "losses that are no numbers go into a checkpoint and back" {
-    local common=(--mode ddp --devices 2 --model mlp --data synthetic --hidden "64,64,64,64,64,64" --epochs 3 --batch 256 --lr 1000 --momentum 0.99 --warmup 0 --control none --launcher own --quiet)
+    local common=(--mode ddp --devices 2 --model mlp --data synthetic --hidden "64,64,64,64,64,64" --epochs 3 --batch 256 --lr 1000 --optimizer momentum=0.99 --warmup 0 --control none --launcher own --quiet)
     "$EVENLOAD" run "${common[@]}" --out whole >out 2>&1 || { cat out && return 1; }
     local every
     every=$(json whole/results.json 'len(d["trials"][0]["loss"]) // 3 * 2')
-    "$EVENLOAD" run "${common[@]}" --checkpoint ck --checkpoint-every "$every" --out first >out 2>&1 || { cat out && return 1; }
+    "$EVENLOAD" run "${common[@]}" --checkpoint "ck,every=$every" --out first >out 2>&1 || { cat out && return 1; }
     "$EVENLOAD" run "${common[@]}" --resume ck --out rest >out 2>&1 || { cat out && return 1; }
     [[ $(json whole/results.json '[e["train_loss"] for e in d["trials"][0]["epochs"]].count(None)') -ge 1 ]] || { json whole/results.json 'd["trials"][0]["epochs"]' && return 1; }
     [[ $(json rest/results.json '[(e["train_loss"], e["held_out_accuracy"]) for e in d["trials"][0]["epochs"]]') == "$(json whole/results.json '[(e["train_loss"], e["held_out_accuracy"]) for e in d["trials"][0]["epochs"]]')" ]]
@@ -150,7 +150,7 @@ assert a[0] == c[0], (a[0], c[0])  # later on weights differ: gradients are adde
 }
 
 @test "a folder of checkpoints is one job's; a job that is done, or lacks a file, is refused before it is launched" {
-    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 10 --out f >out 2>&1 || { cat out && return 1; }
+    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck,every=10 --out f >out 2>&1 || { cat out && return 1; }
     refuses "the path is too long: give one of fewer than" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint "$(printf 'c/%.0s' {1..500})" --out g
     refuses "another evenload writes into this folder" flock -n ck "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint ck --resume ck --steps 60 --out g
     refuses "--resume ck/step-40: its 40 steps are all that --warmup and --steps ask for (40): give more --steps" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --resume ck --out g
@@ -169,11 +169,11 @@ assert a[0] == c[0], (a[0], c[0])  # later on weights differ: gradients are adde
     [[ ! -e g && ! -e dry ]] || { ls && return 1; }
 }
 
-@test "a checkpoint of another --dtype or --precision goes on, its values converted" {
+@test "a checkpoint of another --precision goes on, its values converted" {
     local from to off
     while read -r from to off; do
         rm -rf ck whole rest
-        "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" "$from" --checkpoint ck --checkpoint-every 10 --out whole >out 2>&1 || { cat out && return 1; }
+        "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" "$from" --checkpoint ck,every=10 --out whole >out 2>&1 || { cat out && return 1; }
         "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" "$to" --resume ck/step-30 --out rest >out 2>&1 || { cat out && return 1; }
         python3 - "$off" <<'END'
 import json, sys
@@ -181,20 +181,20 @@ whole, rest = (json.load(open(d + "/results.json"))["trials"][0]["loss"] for d i
 assert len(rest) == 10 and 0 < abs(rest[0] - whole[30]) < float(sys.argv[1]) < abs(whole[0] - whole[30]), (whole, rest)
 END
     done <<'.'
---dtype=f32 --dtype=f64 1e-6
---dtype=f64 --dtype=f32 1e-6
---precision=bf16 --dtype=f32 1e-4
---precision=bf16-pure --dtype=f32 1e-3
---precision=bf16-mixed --dtype=f32 1e-4
+--precision=f32 --precision=f64 1e-6
+--precision=f64 --precision=f32 1e-6
+--precision=bf16 --precision=f32 1e-4
+--precision=bf16-pure --precision=f32 1e-3
+--precision=bf16-mixed --precision=f32 1e-4
 .
 }
 
 @test "a job is restarted when its last step was done, by time, and from what it wrote or began from" {
-    local job=("$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --max-restarts 1)
-    "${job[@]}" --checkpoint whole.ck --checkpoint-every 10 --checkpoint-keep 9 --out whole >out 2>&1 || { cat out && return 1; }
-    "${job[@]}" --checkpoint ck --checkpoint-every 10 --inject kill=0:40 --out done >out 2>&1 || { cat out && return 1; }
+    local job=("$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint restarts=1)
+    "${job[@]}" --checkpoint whole.ck,every=10,keep=9 --out whole >out 2>&1 || { cat out && return 1; }
+    "${job[@]}" --checkpoint ck,every=10 --inject kill=0:40 --out done >out 2>&1 || { cat out && return 1; }
     [[ $(json done/results.json 'd["trials"][0]["status"], d["trials"][0]["first_step"], d["trials"][0]["restarts"][0]["step"]') == "('ok', 30, 30)" ]]
-    "${job[@]}" --checkpoint ck2 --checkpoint-every 10 --steps 5 --min-time 0.05 --inject kill=1:12 --out time >out 2>&1 || { cat out && return 1; }
+    "${job[@]}" --checkpoint ck2,every=10 --steps 5 --min-time 0.05 --inject kill=1:12 --out time >out 2>&1 || { cat out && return 1; }
     # Another training's checkpoint comes into the folder while the job goes on.
     (
         for ((i = 0; i < 1000; i++)); do
@@ -204,13 +204,13 @@ END
         cp -r whole.ck/step-40 other && mv other ck3/step-20
     ) 3>&- &
     job+=(--lr 0.01 --resume whole.ck/step-10)
-    "${job[@]}" --checkpoint ck3 --checkpoint-every 15 --inject delay=0:60,kill=1:24 --out rest >out 2>&1 || { cat out && return 1; }
+    "${job[@]}" --checkpoint ck3,every=15 --inject delay=0:60,kill=1:24 --out rest >out 2>&1 || { cat out && return 1; }
     wait
     [[ -e ck3/step-30 && $(json rest/results.json 'd["trials"][0]["restarts"][0]["step"]') -eq 15 ]] || { ls ck3 && cat out && return 1; }
 }
 
 @test "without restarts left the job fails as any other, and its checkpoint is there" {
-    run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --inject kill=1:12 --out f
+    run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck,every=5 --inject kill=1:12 --out f
     [[ $status -eq 1 && $output == *"rank 1 was killed by signal 9"* ]] || show
     [[ -s ck/step-10/index.json || -s ck/step-5/index.json ]]
     "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --resume ck --out g >out 2>&1 || { cat out && return 1; }
@@ -219,7 +219,7 @@ END
 @test "a disk that is full ends the checkpoint with one line, and not the training" {
     mkdir ck
     mount -t tmpfs -o size=160k none ck 2>mount.txt || skip "cannot mount here: $(cat mount.txt)"
-    run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 --procs 1 "${TOY[@]}" --embed 64 "${JOB[@]}" --steps 9 --checkpoint ck --checkpoint-every 4 --out f
+    run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 --procs 1 "${TOY[@]}" --embed 64 "${JOB[@]}" --steps 9 --checkpoint ck,every=4 --out f
     find ck -name 'step-*' >left
     umount ck
     [[ $status -eq 1 && ! -s left && $stderr == *"evenload: 2 of 2 checkpoints could not be written: no checkpoint of step 4: "*"No space left on device" ]] || show
@@ -230,7 +230,7 @@ END
 
 @test "a rank that cannot even write that it could not write ends the checkpoint, and not the training" {
     mkdir -p ck/step-4.part/rank-1.done/full
-    run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --steps 9 --checkpoint ck --checkpoint-every 4 --timeout 10 --out f
+    run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --steps 9 --checkpoint ck,every=4 --timeout 10 --out f
     [[ $status -eq 0 && -e ck/step-8/index.json && ! -e ck/step-4 ]] || show
     [[ $stderr == "evenload: 1 of 2 checkpoints could not be written: no checkpoint of step 4: rank 1 could not write its file; its log says why" ]] || show
 }

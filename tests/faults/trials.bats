@@ -36,7 +36,7 @@ has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l
 
 # Each of these is the same for ranks of mpirun and for ranks of our own.
 oom_in_a_process() { # oom_in_a_process LAUNCHER
-    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 16384 --mode ddp --device-mem 1MiB --launcher "$1" --out r
+    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 16384 --mode ddp --devices mem=1MiB --launcher "$1" --out r
     [[ $status -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == oom ]] || show
 }
 
@@ -63,7 +63,7 @@ killed_rank() { # killed_rank OPTION...
 }
 
 @test "out of device memory: a row, with the tag" {
-    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 16384 --device-mem 1MiB --out r
+    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --features 16384 --devices mem=1MiB --out r
     [[ $status -eq 1 ]] || show
     [[ $(json r/results.json 'd["trials"][0]["status"]') == oom ]]
     [[ $(json r/results.json 'd["trials"][0]["reason"]') =~ \((param|grad|optimizer|activation|input|workspace)\) ]]
@@ -72,10 +72,10 @@ killed_rank() { # killed_rank OPTION...
 @test "out of memory of one mode leaves the others" {
     need=$("$EVENLOAD" run "${QUICK[@]}" --features 8192 --mode dp --devices 2 --dry-run --json | python3 -c \
         'import json, sys; print(max(d["peak_bytes"] for d in json.load(sys.stdin)["devices"]) - 1)')
-    run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --features 8192 --procs 1 --modes dp,ddp --repeats 1 --device-mem "$need" --out c
+    run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --features 8192 --procs 1 --modes dp,ddp --repeats 1 --devices "mem=$need" --out c
     [[ $(json c/results.json 'd["trials"][0]["status"], len(d["trials"])') == "('oom', 2)" ]] || show
     # What just fits is measured: the gate keeps gradients, and is not limited.
-    "$EVENLOAD" compare "${QUICK[@]}" --features 8192 --modes dp --repeats 1 --device-mem $((need + 1)) --out fits --quiet >out
+    "$EVENLOAD" compare "${QUICK[@]}" --features 8192 --modes dp --repeats 1 --devices mem=$((need + 1)) --out fits --quiet >out
     [[ $(json fits/results.json 'd["trials"][0]["status"], d["gate"][0]["agrees"]') == "('ok', True)" ]]
 }
 

@@ -42,7 +42,7 @@ def rows_of(step, length, batch, seed):
 
 
 def sorted_rows_of(step, lengths, batch, seed):
-    """The same with --bucket-lengths on: an epoch's samples by length, in the order of the shuffle where equal, and batches shuffled."""
+    """The same with --lengths bucketed: an epoch's samples by length, in the order of the shuffle where equal, and batches shuffled."""
     steps = len(lengths) // batch
     epoch = step // steps
     order = sorted(permutation(len(lengths), seed, epoch)[: steps * batch], key=lambda i: lengths[i])

@@ -93,9 +93,9 @@ def train(case, module, optimizer, first, last):
 def run(case, program, name, *options):
     shutil.rmtree(program.file("r"), ignore_errors=True)
     rate = "0.005" if name == "momentum" else "0.001"
-    command = [program.path, "run", "--model", case.name.split("-")[0], *case.options, "--batch", str(case.batch), "--dtype", "f64"]
+    command = [program.path, "run", "--model", case.name.split("-")[0], *case.options, "--batch", str(case.batch), "--precision", "f64"]
     command += ["--optimizer", name, "--lr", rate, "--warmup", "0", "--min-time", "0", "--control", "none", "--no-record"]
-    command += ["--seed", str(parity.SEED), "--out", "r", "--json", "--quiet", *(("--weight-decay", "0.1") if name == "adamw" else ()), *options]
+    command += ["--seed", str(parity.SEED), "--out", "r", "--json", "--quiet", *(("--optimizer", "weight-decay=0.1") if name == "adamw" else ()), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=program.folder)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\nexit status {done.returncode}\n{done.stderr}{done.stdout[:2000]}")
@@ -110,7 +110,7 @@ def compare(case, program, name):
         case.data.write(program.file("data.txt"))
     first = ("--load", "before.safetensors", "--steps")
     whole = run(case, program, name, *first, str(STEPS))
-    run(case, program, name, *first, str(AT), "--checkpoint", "theirs", "--checkpoint-every", str(AT))
+    run(case, program, name, *first, str(AT), "--checkpoint", f"theirs,every={AT}")
     module = case.model()
     optimizer = MAKE[name](module.parameters())
     read(program.file("theirs"), AT, module, optimizer, name)

@@ -26,7 +26,7 @@ def ours(program, folder, data, n, ranks):
         file.writelines(data.lines[:n])
     command = [program, "run", "--mode", "ddp", "--devices", str(ranks), "--procs", "1", "--model", "mlp", "--features", str(FEATURES)]
     command += ["--hidden", ",".join(map(str, HIDDEN)), "--data", "data.txt", "--test", "test.txt", "--batch", "12", "--epochs", "2"]
-    command += ["--dtype", "f64", "--lr", "0.5", "--seed", str(SEED), "--eval", "padded", "--save", f"{n}-{ranks}.st"]
+    command += ["--precision", "f64", "--lr", "0.5", "--seed", str(SEED), "--epochs", "eval=padded", "--save", f"{n}-{ranks}.st"]
     command += ["--out", f"eval-{n}-{ranks}", "--json", "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
     if done.returncode != 0:

@@ -40,7 +40,7 @@ def samples(text):
 
 def ours(program, folder, seed):
     sizes = ("--layers", gpt.LAYERS, "--embed", gpt.WIDTH, "--heads", gpt.HEADS, "--seq", gpt.SEQ, "--vocab", gpt.VOCAB)
-    recipe = ("--batch", BATCH, "--epochs", EPOCHS, "--optimizer", "adamw", "--lr", LR, "--weight-decay", DECAY, "--clip", CLIP)
+    recipe = ("--batch", BATCH, "--epochs", EPOCHS, "--optimizer", f"adamw,weight-decay={DECAY}", "--lr", LR, "--clip", CLIP)
     command = [program, "run", "--model", "gpt", *sizes, "--data", "train.txt", "--test", "test.txt", *recipe, "--seed", seed, "--load", "begin.safetensors"]
     command += ["--control", "none", "--out", f"seed-{seed}", "--json", "--quiet"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600, cwd=folder)

@@ -8,7 +8,7 @@ and of the weight. Three comparisons, each in f64:
   gradients  of one step, each parameter's relative L2 norm; running statistics likewise; and the loss in f32
   single     losses of 20 steps (resnets: 5) with sgd, momentum, adam, and adamw with clipped gradients and a rate that rises and falls
   ddp        the same on two ranks, PyTorch's DistributedDataParallel by gloo; and with 3 and 1 quarters of each batch: alike as
-             DistributedDataParallel has it (--share-weights equal), by samples as one device trains
+             DistributedDataParallel has it (--shares weights=equal), by samples as one device trains
 
 A resnet's training in f64 takes rounding errors apart quickly: there losses may be 10 times as far off as those of PyTorch itself from weights
 that are disturbed in their last bit. Narrow ones are trained; of the real ones a step is compared.
@@ -39,7 +39,7 @@ OPTIMIZERS = {
     "adamw": (0.001, lambda p, lr: torch.optim.AdamW(p, lr, weight_decay=0.1)),
 }
 CLIP = 0.1
-WITH_ADAMW = ("--weight-decay", "0.1", "--clip", str(CLIP))
+WITH_ADAMW = ("--optimizer", "weight-decay=0.1", "--clip", str(CLIP))
 
 
 class Case:
@@ -58,7 +58,7 @@ class Case:
         return model
 
     def rows(self, step):
-        if "--bucket-lengths" in self.options:
+        if "bucketed" in self.options:
             return sorted_rows_of(step, [len(line) for line in self.data.tokens], self.batch, SEED)
         return rows_of(step, len(self.data), self.batch, SEED)
 
@@ -106,7 +106,7 @@ def resnet(name, depth, width, frozen=(), **more):
 
 def of_lengths(name, *options):
     """Each rank's batches are padded to their own longest sentence, as a collate function does."""
-    options = ("--dropout", "0", "--embed", "16", "--filters", "8", "--length-by", "batch", *options, "--data", "data.txt")
+    options = ("--model", "dropout=0", "--embed", "16", "--filters", "8", "--lengths", "pad=batch", *options, "--data", "data.txt")
     return Case(name, lambda: weights.TextCNN(len(WIDE.number) + 2, 16, 8, 3), options, WIDE, WIDE.cut)
 
 
@@ -114,17 +114,17 @@ THREE, FIVE, WIDE = Sentences(64, 3, 60, 12, SEED), Sentences(64, 5, 60, 12, SEE
 WORDS = len(THREE.number) + 2
 CASES = {
     "textcnn": lambda name: of_sentences(
-        name, lambda: weights.TextCNN(WORDS, 16, 8, 3), ("--dropout", "0", "--embed", "16", "--filters", "8"), THREE, THREE.ids()
+        name, lambda: weights.TextCNN(WORDS, 16, 8, 3), ("--model", "dropout=0", "--embed", "16", "--filters", "8"), THREE, THREE.ids()
     ),
     "textcnn-frozen": lambda name: of_sentences(
         name,
         lambda: freeze(weights.TextCNN(WORDS, 16, 8, 3), "embedding"),
-        ("--dropout", "0", "--embed", "16", "--filters", "8", "--freeze", "embedding"),
+        ("--model", "dropout=0", "--embed", "16", "--filters", "8", "--freeze", "embedding"),
         THREE,
         THREE.ids(),
     ),
     "textcnn-lengths": of_lengths,
-    "textcnn-sorted": lambda name: of_lengths(name, "--bucket-lengths", "on"),
+    "textcnn-sorted": lambda name: of_lengths(name, "--lengths", "bucketed"),
     "mlp": lambda name: of_sentences(
         name, lambda: weights.MLP(32, (24, 16), 3), ("--features", "32", "--hidden", "24,16"), THREE, THREE.bags(32)
     ),
@@ -153,7 +153,7 @@ class Program:
             case.data.write(self.file("data.txt"))
         self.runs += 1
         command = [self.path, "run", "--model", case.name.split("-")[0], *case.options, "--batch", str(case.batch)]
-        command += ["--dtype", dtype, "--warmup", "0", "--control", "none", "--no-record"]
+        command += ["--precision", dtype, "--warmup", "0", "--control", "none", "--no-record"]
         command += [] if steps is None else ["--steps", str(steps), "--min-time", "0"]
         command += ["--seed", str(SEED), "--load", "before.safetensors", "--save", "after.safetensors"]
         command += ["--out", f"run-{self.runs}", "--json", "--quiet", *options]
@@ -247,8 +247,8 @@ def compare_training(case, program, of_ranks, statistics, of_shares):
     ranks, alone = ("--mode", "ddp", "--devices", "2", "--procs", "1"), train_all(case)
     runs = [("single", ("--mode", "single"), alone), ("ddp", ranks, of_ranks)]
     if of_shares:
-        runs.append(("ddp, 3 to 1, equal", (*ranks, "--shares", "3,1", "--share-weights", "equal"), of_shares))
-    if of_shares and "--length-by" not in case.options:  # one device pads to another length than ranks do
+        runs.append(("ddp, 3 to 1, equal", (*ranks, "--shares", "3,1", "--shares", "weights=equal"), of_shares))
+    if of_shares and "pad=batch" not in case.options:  # one device pads to another length than ranks do
         runs.append(("ddp, 3 to 1, samples", (*ranks, "--shares", "3,1"), alone))
     for mode, more, theirs in runs:
         for name, (losses, limit) in theirs.items():

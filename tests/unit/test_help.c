@@ -36,14 +36,16 @@ static int check_width(const char *text)
     return n;
 }
 
-static bool has_option(const char *help, const char *name)
+static bool has_option(const char *help, const struct el_option_row *row, unsigned command)
 {
-    char words[64];
-    snprintf(words, sizeof words, "--%s ", name);
+    char words[64], keys[48];
+    const bool within = el_option_is_within(row, command);
+    if (within) el_option_keys(row, keys, sizeof keys);
+    snprintf(words, sizeof words, within ? "\n    %s " : "--%s ", within ? keys : row->name);
     for (const char *at = help; (at = strstr(at, words)); at++) {
         const char *line = at;
         while (line > help && line[-1] != '\n') line--;
-        if (line[2] == '-') return true;
+        if (within || line[2] == '-') return true;
     }
     return false;
 }
@@ -61,10 +63,10 @@ static void help_of_every_command(void **state)
         check_width(all);
         for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
             if (!(row->commands & command->bit)) continue;
-            if (!has_option(all, row->name))
+            if (!has_option(all, row, command->bit))
                 fail_msg("%s --help all has no --%s", el_command_name(command->bit), row->name);
             n++;
-            n_brief += has_option(brief, row->name);
+            n_brief += has_option(brief, row, command->bit);
         }
         assert_true(n_brief >= 3 && n_brief <= COMMON_MAX);
         bool says = strstr(brief, " --help all\n") != NULL; /* where the others are */
@@ -136,10 +138,15 @@ static void is_suggested(const char *theirs, const char *ours)
     found = found || (!strcmp(ours, "cuda") && suggests(refusal(EL_CMD_RUN, "devices", "gpu:2"), "", "cuda:2"));
     for (const struct el_option_row *row = el_option_rows(); row->name && !found; row++) {
         unsigned command = row->commands & (~row->commands + 1);
+        const bool is_within = el_option_is_within(row, command);
+        const struct el_option_within *within = is_within ? el_option_within(ours) : NULL;
+        char words[64] = "";
+        if (within) snprintf(words, sizeof words, "--%s %s", within->in, within->key);
         if (!strcmp(row->name, ours))
-            found = suggests(refusal(command, theirs, NULL), "--", ours);
+            found = suggests(refusal(command, theirs, NULL), within ? "" : "--", within ? words : ours);
         else if (is_choice(row, ours) && !is_choice(row, theirs))
-            found = suggests(refusal(command, row->name, theirs), "", ours);
+            found =
+                suggests(refusal(command, is_within ? el_option_within(row->name)->in : row->name, theirs), "", ours);
     }
     if (!found) fail_msg("nothing suggests '%s' for '%s'", ours, theirs);
 }

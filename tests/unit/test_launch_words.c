@@ -127,9 +127,10 @@ static void test_a_part_of_torchruns_variables(void **state)
     assert_int_equal(el_launch_environment(fake, (void *)(const char *[]){"RANK=0", "WORLD_SIZE=2", NULL},
                                            &(struct el_launch_place){0}),
                      EL_ERR_INVALID);
-    assert_string_equal(el_error_message(),
-                        "RANK and WORLD_SIZE are set, as torchrun does for a rank, but MASTER_ADDR and MASTER_PORT are "
-                        "not: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or unset them, or give --launch self");
+    assert_string_equal(
+        el_error_message(),
+        "RANK and WORLD_SIZE are set, as torchrun does for a rank, but MASTER_ADDR and MASTER_PORT are "
+        "not: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or unset them, or give --launcher self");
 }
 
 /* The kernel's count is all that is known of a SIGKILL. */

@@ -64,11 +64,12 @@ static void what_was_given(void **state)
 
 static void each_kind_is_read(void **state)
 {
-    assert_int_equal(parse(EL_CMD_RUN,
-                           "--mode ddp --devices null:3 --procs 1 --batch-per-device 7 --optimizer adam --lr 0.5 "
-                           "--zero-grad keep --dtype f64 --overlap off --seed 18446744073709551615 --device-mem 1.5MiB "
-                           "--hidden 4,5 --no-record --comm shm --launch self --json"),
-                     EL_OK);
+    assert_int_equal(
+        parse(EL_CMD_RUN,
+              "--mode ddp --devices null:3 --procs 1 --batch-per-device 7 --optimizer adam --lr 0.5 "
+              "--zero-grad keep --precision f64 --overlap off --seed 18446744073709551615 --devices mem=1.5MiB "
+              "--hidden 4,5 --no-record --comm shm --launcher self --json"),
+        EL_OK);
     assert_int_equal(options.n_devices, 3);
     assert_string_equal(options.devices[2].backend, "null");
     assert_int_equal(options.devices[2].index, 2);
@@ -98,12 +99,12 @@ static void sizes_with_suffixes(void **state)
                  {"2048KiB", 1 << 21}, {"3m", 3 << 20},       {"1GiB", 1 << 30}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char words[64];
-        snprintf(words, sizeof words, "--device-mem %s", sizes[i].text);
+        snprintf(words, sizeof words, "--devices mem=%s", sizes[i].text);
         assert_int_equal(parse(EL_CMD_RUN, words), EL_OK);
         assert_int_equal(options.device_mem_bytes, sizes[i].bytes);
     }
-    assert_int_equal(parse(EL_CMD_RUN, "--device-mem 5m --device-mem lots"), EL_ERR_INVALID);
-    assert_int_equal(parse(EL_CMD_RUN, "--device-mem 80"), EL_ERR_INVALID);
+    assert_int_equal(parse(EL_CMD_RUN, "--devices mem=5m --devices mem=lots"), EL_ERR_INVALID);
+    assert_int_equal(parse(EL_CMD_RUN, "--devices mem=80"), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "80 is less than 1 MiB: give a unit"));
 }
 

@@ -289,17 +289,20 @@ static void options_that_do_not_fit_are_said(void **state)
         {"fifo", "--schedule fifo: no such schedule: give 1f1b, gpipe, interleaved, zero-bubble or a FILE.csv", 2, 2,
          0},
         {"missing.csv", "--schedule missing.csv: No such file or directory", 2, 0, 0},
-        {"gpipe", "--parts 2: --schedule gpipe has one part per device: leave it out, or give --schedule interleaved",
+        {"gpipe",
+         "--schedule parts=2: --schedule gpipe has one part per device: leave it out, or give --schedule interleaved",
          2, 2, 2},
         {"interleaved",
-         "--micro 7: --schedule interleaved on 3 devices makes 2 rounds, which must have equally many micro-batches: "
-         "give --micro 6",
+         "--schedule micro=7: --schedule interleaved on 3 devices makes 2 rounds, which must have equally many "
+         "micro-batches: "
+         "give --schedule micro=6",
          3, 7, 2},
-        {"interleaved", "--parts 65: on 2 devices that makes more than 128 parts", 2, 2, 65},
+        {"interleaved", "--schedule parts=65: on 2 devices that makes more than 128 parts", 2, 2, 65},
         {TABLES "1F1B-1x4-6.csv",
-         "--micro 4: --schedule " TABLES "1F1B-1x4-6.csv has 6 micro-batches: leave --micro out", 4, 4, 0},
-        {TABLES "1F1B-1x4-6.csv", "--parts: --schedule " TABLES "1F1B-1x4-6.csv says how many there are: leave it out",
-         4, 0, 2},
+         "--schedule micro=4: --schedule " TABLES "1F1B-1x4-6.csv has 6 micro-batches: leave --schedule micro out", 4,
+         4, 0},
+        {TABLES "1F1B-1x4-6.csv",
+         "--schedule parts: --schedule " TABLES "1F1B-1x4-6.csv says how many there are: leave it out", 4, 0, 2},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct el_schedule schedule;

@@ -61,21 +61,22 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         "--data dummy",
         "--data dummy --mode ddp --devices cpu:1,cpu:0 --batch-per-device 9 --lr 0.1234567890123 --timeout 7",
         "--data dummy --mode dp --devices null:4 --model mlp --hidden none --features 33 --classes 3 --zero-grad keep",
-        "--data dummy --mode ddp --procs 1 --device-mem 77MiB --optimizer adam --dropout 0.25 --no-record",
-        "--data dummy --mode ddp --procs 1 --bucket-mb 25 --optimizer adam --foreach on",
-        "--data dummy --mode ddp --procs 1 --bucket-mb 5 --first-bucket-mb 0.5 --lr 0",
-        "--data dummy --mode ddp --procs 1 --first-bucket-mb 2 --max-norm 3",
+        "--data dummy --mode ddp --procs 1 --devices mem=77MiB --optimizer adam --model dropout=0.25 --no-record",
+        "--data dummy --mode ddp --procs 1 --bucket-mb 25 --optimizer adam,foreach=on",
+        "--data dummy --mode ddp --procs 1 --bucket-mb 5,first=0.5 --lr 0",
+        "--data dummy --mode ddp --procs 1 --bucket-mb first=2 --model max-norm=3",
         "--data dummy --optimizer adamw --clip 0.5",
-        "--data dummy --optimizer adamw --weight-decay 0",
-        "--data dummy --mode ddp --procs 1 --bucket-view on --comm-timeout 90s --comm-check on",
+        "--data dummy --optimizer adamw,weight-decay=0",
+        "--data dummy --mode ddp --procs 1 --bucket-mb view --comm-timeout 90s --comm check",
         "--data dummy --mode manual --procs 1 --accumulate 3 --sync param",
-        "--data dummy --mode ddp --procs 1 --find-unused on --static-graph on",
-        "--data dummy --mode dp --devices null:3 --output-device 2 --loss-in replica",
+        "--data dummy --mode ddp --procs 1 --find-unused on,once",
+        "--data dummy --mode dp --devices null:3 --loss-in device=2 --loss-in replica",
         "--data dummy --mode spmg --devices 4 --procs 2 --batch 8",
         "--data dummy --mode spmg --devices 4 --procs 1 --mesh dp=2 --batch 8",
         "--data dummy --mode mp --model mlp --devices 2 --procs 2 --mesh dp=2",
-        "--data dummy --mode pipeline --model mlp --devices 4 --procs 4 --mesh dp=4,pp=1 --micro 2",
-        "--data dummy --mode pipeline --model mlp --hidden 8,8,8 --devices 4 --procs 4 --mesh pp=2 --micro 4 --parts 2 "
+        "--data dummy --mode pipeline --model mlp --devices 4 --procs 4 --mesh dp=4,pp=1 --schedule micro=2",
+        "--data dummy --mode pipeline --model mlp --hidden 8,8,8 --devices 4 --procs 4 --mesh pp=2 --schedule "
+        "micro=4,parts=2 "
         "--schedule interleaved"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         char command[2048];
@@ -105,8 +106,8 @@ static void what_is_not_given_is_as_in_pytorch(void **state)
                  {"--lr 0 --bucket-mb 5", 0, 5, 5},
                  {"--bucket-mb 0.5", 0.01, 0.5, 0.5},
                  {"--bucket-mb 25", 0.01, 25, 25},
-                 {"--bucket-mb 5 --first-bucket-mb 1", 0.01, 1, 5},
-                 {"--first-bucket-mb 30", 0.01, 30, 25}};
+                 {"--bucket-mb 5,first=1", 0.01, 1, 5},
+                 {"--bucket-mb first=30", 0.01, 30, 25}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_trial_set set = resolve_ddp(cases[i].words);
         const struct el_train_config *train = &set.trials->train;
@@ -125,8 +126,8 @@ static void foreach_follows_the_device(void **state)
         enum el_foreach foreach;
     } cases[] = {{"--devices cpu:0,", EL_FOREACH_OFF},
                  {"--devices cuda:0,", EL_FOREACH_ON},
-                 {"--devices cpu:0, --foreach on", EL_FOREACH_ON},
-                 {"--devices cuda:0, --foreach off", EL_FOREACH_OFF}};
+                 {"--devices cpu:0, --optimizer foreach=on", EL_FOREACH_ON},
+                 {"--devices cuda:0, --optimizer foreach=off", EL_FOREACH_OFF}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_trial_set set = resolve_ddp(cases[i].words);
         assert_int_equal(set.trials->train.foreach, cases[i].foreach);
@@ -161,28 +162,29 @@ static void refuses_together(const char *words, const char *reason)
 /* In compare both ways of a mode that has buckets; alone only where there are buckets. */
 static void views_of_buckets_are_a_trial_of_their_own(void **state)
 {
-    struct el_trial_set set = resolve(EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8,16 --bucket-view both");
+    struct el_trial_set set =
+        resolve(EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8,16 --bucket-mb view=both");
     bool views[] = {false, false, false, true}; /* single, dp, ddp, ddp */
     assert_int_equal(set.n, 8);
     for (int t = 0; t < set.n; t++) assert_int_equal(set.trials[t].train.bucket_view, views[t % 4]);
     assert_string_not_equal(set.trials[2].id, set.trials[3].id);
     el_trials_free(&set);
-    refuses_together("--mode dp --bucket-view on", "--bucket-view: mode dp does not take it, ddp does");
-    assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-view both"), EL_ERR_INVALID);
+    refuses_together("--mode dp --bucket-mb view", "--bucket-mb view: mode dp does not take it, ddp does");
+    assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-mb view=both"), EL_ERR_INVALID);
 }
 
 /* What no mode of the command takes would change nothing; with one that does, the others do without. */
 static void what_no_mode_takes_is_refused(void **state)
 {
-    static const char *const none[] = {"--mode single --micro 4",       "--mode dp --cut x",
-                                       "--mode mp --schedule gpipe",    "--mode single --bucket-mb 5",
-                                       "--mode dp --first-bucket-mb 5", "--mode manual --overlap off",
-                                       "--mode mp --accumulate 2",      "--mode single --find-unused on",
-                                       "--mode dp --static-graph on",   "--mode ddp --sync param",
-                                       "--mode ddp --output-device 1",  "--mode single --loss-in replica"};
+    static const char *const none[] = {"--mode single --schedule micro=4", "--mode dp --cut x",
+                                       "--mode mp --schedule gpipe",       "--mode single --bucket-mb 5",
+                                       "--mode dp --bucket-mb first=5",    "--mode manual --overlap off",
+                                       "--mode mp --accumulate 2",         "--mode single --find-unused on",
+                                       "--mode dp --find-unused once",     "--mode ddp --sync param",
+                                       "--mode ddp --loss-in device=1",    "--mode single --loss-in replica"};
     static const char *const of_one_copy[] = {"--mode mp --bucket-mb 5",
                                               "--mode pipeline --overlap off",
-                                              "--mode mp --mesh dp=1,pp=2 --first-bucket-mb 1",
+                                              "--mode mp --mesh dp=1,pp=2 --bucket-mb first=1",
                                               "--mode pipeline --devices 2 --mesh pp=2 --broadcast-buffers off",
                                               "--mode tp --bucket-mb 5",
                                               "--mode tp --devices 2 --mesh tp=2 --overlap off"};
@@ -191,7 +193,8 @@ static void what_no_mode_takes_is_refused(void **state)
         refuses_together(of_one_copy[i], "with one copy of the model has no use for it: leave it out");
     assert_int_equal(parse(EL_CMD_RUN, "--mode pipeline --devices 4 --mesh pp=2 --overlap off"), EL_OK);
     assert_int_equal(el_options_check_together(&options), EL_OK);
-    assert_int_equal(parse(EL_CMD_COMPARE, "--modes single,ddp,pipeline --micro 2 --bucket-mb 5 --overlap off"), EL_OK);
+    assert_int_equal(
+        parse(EL_CMD_COMPARE, "--modes single,ddp,pipeline --schedule micro=2 --bucket-mb 5 --overlap off"), EL_OK);
     assert_int_equal(el_options_check_together(&options), EL_OK);
     struct el_trial_set set = resolve(
         EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8 --modes single,mp,ddp --bucket-mb 5 --overlap off");
@@ -211,13 +214,20 @@ static void the_id_is_of_what_is_measured(void **state)
     static const struct {
         const char *words;
         bool same;
-    } cases[] = {{"--timeout 5", true},     {"--quiet", true},
-                 {"--repeats 3", true},     {"--seed 2", false},
-                 {"--lr 0.02", false},      {"--steps 11", false},
-                 {"--dtype f64", false},    {"--vocab 99", false},
-                 {"--no-record", false},    {"--lr 0.01", true},
-                 {"--foreach off", true},   {"--foreach on", false},
-                 {"--bucket-mb 25", false}, {"--first-bucket-mb 1", true}};
+    } cases[] = {{"--timeout 5", true},
+                 {"--quiet", true},
+                 {"--repeats 3", true},
+                 {"--seed 2", false},
+                 {"--lr 0.02", false},
+                 {"--steps 11", false},
+                 {"--precision f64", false},
+                 {"--vocab 99", false},
+                 {"--no-record", false},
+                 {"--lr 0.01", true},
+                 {"--optimizer foreach=off", true},
+                 {"--optimizer foreach=on", false},
+                 {"--bucket-mb 25", false},
+                 {"--bucket-mb first=1", true}};
     struct el_trial_set plain = resolve(EL_CMD_RUN, "--data dummy --mode ddp");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_trial_set other = resolve_ddp(cases[i].words);

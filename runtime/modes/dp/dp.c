@@ -307,7 +307,7 @@ const struct el_mode_ops el_mode_dp = {
              .options = el_dp_options,
              .statistics = "of each replica's chunk; running ones are replica 0's",
              .sends = "P to each replica and its gradients back, by chunks; inputs out, outputs back",
-             .variants = "--output-device 1|--loss-in replica|--dp-fix inputs,update,overlap|--dp-fix all|"
+             .variants = "--loss-in device=1|--loss-in replica|--dp-fix inputs,update,overlap|--dp-fix all|"
                          "--shares 3,1|--shares 3,1 --loss-in replica|--shares 3,1 --dp-fix all",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 3, .optimizer = 2, .kept = 1, .others = 2},

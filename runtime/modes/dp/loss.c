@@ -1,8 +1,8 @@
-/* dp's loss, and the way there and back. Usually all outputs are gathered on one device, the master or --output-device,
- * which computes the loss over the whole batch and sends its gradient back to the replicas. With --loss-in replica the
- * loss is a part of the module: each replica has that of its own chunk, n losses are gathered, and the user takes their
- * mean, so that every chunk counts alike, however large it is. With the fix `update` the replicas' losses are not
- * gathered either: each goes back by its own, and the gradients' mean is taken.
+/* dp's loss, and the way there and back. Usually all outputs are gathered on one device, the master or --loss-in
+ * device, which computes the loss over the whole batch and sends its gradient back to the replicas. With --loss-in
+ * replica the loss is a part of the module: each replica has that of its own chunk, n losses are gathered, and the user
+ * takes their mean, so that every chunk counts alike, however large it is. With the fix `update` the replicas' losses
+ * are not gathered either: each goes back by its own, and the gradients' mean is taken.
  *
  * Memory, tag output, of a batch's outputs O (of which replica m has o_m): gathered, O and the gradient's O where the
  * loss is, and on the others at most o_m; in replicas, 2 o_m on each and two losses, and where they are gathered n more

@@ -53,10 +53,10 @@ void el_dp_resolve(struct el_train_config *config)
 enum el_status el_dp_check(struct el_train_config *config, const struct el_layout *layout)
 {
     int output = el_dp_output_device(config);
-    const char *other = output > 0 ? "--output-device" : config->n_accumulate > 1 ? "--accumulate" : NULL;
+    const char *other = output > 0 ? "--loss-in device" : config->n_accumulate > 1 ? "--accumulate" : NULL;
     if (output < 0 || (output > 0 && output >= layout->n[EL_AXIS_DATA]))
         return el_fail(EL_ERR_INVALID,
-                       "--output-device %d: %d devices have a part of the batch; they are numbered from 0", output,
+                       "--loss-in device=%d: %d devices have a part of the batch; they are numbered from 0", output,
                        layout->n[EL_AXIS_DATA]);
     if (!config->dp_fix || !other) return EL_OK; /* fixes are causes of plain dp's */
     return el_fail(EL_ERR_INVALID, "--dp-fix and %s do not go together: leave one of them out", other);

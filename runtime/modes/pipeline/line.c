@@ -78,11 +78,13 @@ enum el_status el_line_check(struct el_train_config *config, const struct el_lay
     EL_TRY(status);
     if (config->global_batch % (layout->n_feeds * config->n_micro) == 0) return EL_OK;
     if (layout->n_feeds > 1)
-        return el_fail(EL_ERR_INVALID,
-                       "--micro %lld: a batch of %lld cannot be divided into that many equal parts in each of %d "
-                       "copies of the model: change --batch",
-                       (long long)config->n_micro, (long long)config->global_batch, layout->n_feeds);
-    return el_fail(EL_ERR_INVALID,
-                   "--micro %lld: a batch of %lld cannot be divided into that many equal parts: change --batch",
-                   (long long)config->n_micro, (long long)config->global_batch);
+        return el_fail(
+            EL_ERR_INVALID,
+            "--schedule micro=%lld: a batch of %lld cannot be divided into that many equal parts in each of %d "
+            "copies of the model: change --batch",
+            (long long)config->n_micro, (long long)config->global_batch, layout->n_feeds);
+    return el_fail(
+        EL_ERR_INVALID,
+        "--schedule micro=%lld: a batch of %lld cannot be divided into that many equal parts: change --batch",
+        (long long)config->n_micro, (long long)config->global_batch);
 }

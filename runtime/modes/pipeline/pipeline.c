@@ -104,7 +104,8 @@ const struct el_mode_ops el_mode_pipeline = {
                                                                &option_parts, NULL},
              .statistics = "of each micro-batch; running ones take them one after another",
              .sends = "activations at each cut, and their gradients back, by micro-batches",
-             .variants = "--schedule gpipe|--schedule interleaved|--schedule zero-bubble|--micro 6|--mesh dp=2",
+             .variants =
+                 "--schedule gpipe|--schedule interleaved|--schedule zero-bubble|--schedule micro=6|--mesh dp=2",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 2,

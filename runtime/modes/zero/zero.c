@@ -235,7 +235,7 @@ static enum el_status check_passes(const struct el_train_config *config, const s
 {
     const struct settings *settings = el_mode_settings(config);
     if (!settings->last || config->n_accumulate > 1 || config->n_micro > 1) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--reduce-in last: a step has one micro-%s, which is the last: add --%s 2",
+    return el_fail(EL_ERR_INVALID, "--unit reduce=last: a step has one micro-%s, which is the last: add --%s 2",
                    layout->cuts ? "batch" : "step", layout->cuts ? "micro" : "accumulate");
 }
 
@@ -247,7 +247,7 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
         return el_parts_check_pieces(config, layout);
     }
     if (config->n_accumulate > 1)
-        return el_fail(EL_ERR_INVALID, "--accumulate %lld: stages take micro-batches: give --micro",
+        return el_fail(EL_ERR_INVALID, "--accumulate %lld: stages take micro-batches: give --schedule micro",
                        (long long)config->n_accumulate);
     EL_TRY(check_schedule(config, layout));
     EL_TRY(el_line_check(config, layout));
@@ -362,7 +362,7 @@ const struct el_mode_ops el_mode_zero1 = {
 const struct el_mode_ops el_mode_zero2 = {
     .info = {ZERO_ROW(2), .name = "zero2", .summary = "zero1 with the gradients sharded too (ZeRO 2)",
              .sends = "as zero1",
-             .variants = "--overlap off|--accumulate 2|--accumulate 2 --reduce-in last|--mesh dp=2",
+             .variants = "--overlap off|--accumulate 2|--accumulate 2 --unit reduce=last|--mesh dp=2",
              .memory = {.backward = 1, .optimizer = 1, .words = "(1 + (1 + S) / n) P, and two units"},
              .look = {.fill = 0x8d7bd1, .ink = 0x5e4bab, .pattern = 3, .point = 5, .point_size = 1.5}},
     ZERO_HOOKS(2, layout12)};
@@ -371,8 +371,8 @@ const struct el_mode_ops el_mode_zero3 = {
     .info = {ZERO_ROW(3), .name = "zero3",
              .summary = "zero2 with the parameters sharded too (ZeRO 3, PyTorch's fully_shard)",
              .sends = "as zero1, and parameters once more: gathered for forward, and for backward",
-             .variants = "--overlap off|--accumulate 2|--unit layer --gather-ahead 2|--reshard off --gather-ahead 0|"
-                         "--accumulate 2 --reduce-in last|--mesh dp=2|--mesh pp=2",
+             .variants = "--overlap off|--accumulate 2|--unit layer,ahead=2|--unit reshard=off --unit ahead=0|"
+                         "--accumulate 2 --unit reduce=last|--mesh dp=2|--mesh pp=2",
              .memory = {.words = "(2 + S) / n P, and four units"},
              .look = {.fill = 0xe0a030, .ink = 0xa87010, .pattern = 3, .point = 9, .point_size = 1.7}},
     ZERO_HOOKS(3, layout3)};
