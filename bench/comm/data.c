@@ -1,5 +1,5 @@
-/* Data with a known result. Values are small whole numbers that repeat with a prime period, so that a part in the wrong
- * place shows, every sum is exact in every type, and filling and checking are copies and comparisons of one block. */
+/* Data with a known result: small whole numbers with a prime period, so that misplaced parts show and every sum is
+ * exact in every type. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 enum { PERIOD = 61, BLOCK = PERIOD * 256, COMBINED = -1 };
 
-/* Element `i` of what `rank` gives. Of products few ranks have a 2; of averages the sum is a multiple of n. */
+/* Products: few ranks have a 2. Averages: the sum is a multiple of n. */
 static int64_t value_of(const struct el_wire_data *data, int rank, size_t i)
 {
     int at = (int)(i % PERIOD);
@@ -44,7 +44,6 @@ static int64_t combine(enum el_comm_reduction reduction, int64_t a, int64_t b)
     }
 }
 
-/* Element `i` of all ranks' data together. */
 static int64_t combined(const struct el_wire_data *data, size_t i)
 {
     int64_t value = value_of(data, 0, i);
@@ -62,7 +61,7 @@ static void store(enum el_dtype dtype, int64_t value, void *at)
     if (dtype == EL_U8) memcpy(at, &(uint8_t){(uint8_t)value}, sizeof(uint8_t));
 }
 
-/* BLOCK elements of a rank, or of all combined, from element `begin` on; for free(). */
+/* BLOCK elements of a rank, or of all combined, from element `begin`; to be freed. */
 static char *make_block(const struct el_wire_data *data, int rank, size_t begin, bool zeros)
 {
     size_t width = el_dtype_bytes(data->dtype);
@@ -92,7 +91,7 @@ enum el_status el_wire_fill(const struct el_wire_data *data, int rank, size_t co
     return status;
 }
 
-/* As nccl-tests' alltoallv without settings: by the distance in rank, in whole 16 bytes; a rank alone has all. */
+/* nccl-tests' default: proportional to the distance in rank, in whole 16 bytes. */
 size_t el_wire_part(const struct el_wire_data *data, int from, int to)
 {
     size_t width = el_dtype_bytes(data->dtype), n = (size_t)data->n, all = data->count * n * width;
@@ -114,7 +113,6 @@ size_t el_wire_part_got_at(const struct el_wire_data *data, int from, int to)
     return begin;
 }
 
-/* Compares `count` elements with those of `rank` from `begin` on. */
 static enum el_status check_part(const struct el_wire_data *data, int rank, size_t begin, size_t count,
                                  struct el_view view, int64_t *wrong)
 {

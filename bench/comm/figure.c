@@ -1,5 +1,5 @@
-/* The figure of `comm`: bus bandwidth against size, a curve an operation and algorithm, and the machine's own copying
- * as the limit. */
+/* The figure of `comm`: bus bandwidth against size, a curve per operation and algorithm, and the machine's copy rate as
+ * the limit. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
@@ -7,10 +7,9 @@
 
 enum { WIDTH_IN_BARS = 14, LABELS_MAX = 7 };
 
-static const double MARGIN = 1.3; /* beside the first and the last point: a ratio, on logarithmic axes */
+static const double MARGIN = 1.3; /* a ratio, on logarithmic axes */
 
-/* Which of the earlier curves' values at `key` this curve's is, by the order in which they come. A missing value is
- * like no other. */
+/* A missing value equals no other. */
 static size_t number_of(const json_t *curves, size_t c, const char *key)
 {
     const json_t *value = json_object_get(json_array_get(curves, c), key);
@@ -20,7 +19,7 @@ static size_t number_of(const json_t *curves, size_t c, const char *key)
     return number;
 }
 
-/* The first of its operation and algorithm: other types, reductions, roots and cycles are in comm.csv. */
+/* Other types, reductions, roots and cycles are only in comm.csv. */
 static bool is_drawn(const json_t *curves, size_t c)
 {
     const json_t *curve = json_array_get(curves, c);
@@ -37,7 +36,6 @@ static void name_curve(const json_t *curve, char name[EL_NAME_BYTES])
              el_json_text(curve, "algorithm", "?"));
 }
 
-/* "4 KiB" */
 static void put_size(FILE *file, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB"};

@@ -1,5 +1,5 @@
-/* All ranks together: opens devices, communicators and members, measures curve by curve, and gathers what the ranks
- * measured. Where a process has several members each has a thread. */
+/* All ranks together: open devices, communicators and members, measure, gather. Each member of a process has its own
+ * thread. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,12 +17,12 @@ struct session {
     struct el_wire_plan plan;
     const struct el_job *job;
     struct el_job_devices open;
-    struct el_comm *comms[EL_MEMBERS_MAX], *groups[EL_MEMBERS_MAX]; /* of the device; NULL: in no group */
+    struct el_comm *comms[EL_MEMBERS_MAX], *groups[EL_MEMBERS_MAX]; /* by device; NULL: in no group */
     struct el_wire_member members[EL_MEMBERS_MAX];
-    int n_members;    /* that are open */
-    json_t *document; /* of rank 0; else NULL */
+    int n_members;
+    json_t *document;
     struct el_system_reading begin;
-    int64_t deadline_ns; /* of calls that wait for other ranks; 0: none */
+    int64_t deadline_ns; /* for calls that wait for other ranks; 0: none */
 };
 
 static enum el_status open_comms(struct session *s)
@@ -54,7 +54,7 @@ static void *run_member(void *argument)
     return NULL;
 }
 
-/* Before it is open: `comm` is the job's, and becomes its group's. */
+/* Runs before the member is open: replaces the job's communicator by its group's. */
 static void *split_member(void *argument)
 {
     struct el_wire_member *member = argument;
@@ -65,7 +65,7 @@ static void *split_member(void *argument)
     return NULL;
 }
 
-/* By each of `n` members, in a thread each. The failure that explains the others: not a lost peer's. */
+/* Returns the failure that explains the others, not a lost peer's. */
 static enum el_status run_all(struct session *s, int n, void *(*run)(void *member))
 {
     pthread_t threads[EL_MEMBERS_MAX];
@@ -84,7 +84,6 @@ static enum el_status run_all(struct session *s, int n, void *(*run)(void *membe
     return found ? el_error_give(found) : EL_OK;
 }
 
-/* --group. */
 static enum el_status split_comms(struct session *s)
 {
     if (s->plan.n_groups == 0) return EL_OK;
@@ -96,7 +95,6 @@ static enum el_status split_comms(struct session *s)
     return status;
 }
 
-/* A curve (NULL: copies) by this process's members. */
 static enum el_status run_curve(struct session *s, const struct el_wire_curve *curve)
 {
     for (int m = 0; m < s->n_members; m++) {
@@ -128,7 +126,7 @@ static json_t *member_json(const struct el_wire_member *member)
     return json_pack("{s:o, s:o, s:o}", "samples_us", samples, "wrong", wrong, "used", used);
 }
 
-/* Measures a curve, and on rank 0 puts it into the document. What a communicator has not is a curve that says so. */
+/* An operation that the communicator lacks gives a curve with a reason. */
 static enum el_status measure_curve(struct session *s, const struct el_wire_curve *curve)
 {
     struct el_error error;
@@ -136,7 +134,7 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     enum el_status status = run_curve(s, curve);
     bool absent = status == EL_ERR_ABSENT && curve;
     if (status == EL_ERR_PEER && s->deadline_ns && el_clock_ns() >= s->deadline_ns) {
-        json_decref(part); /* who was silent then would be so in a gather too */
+        json_decref(part); /* a silent rank would be silent in a gather too */
         return status;
     }
     char reason[EL_ERROR_TEXT_BYTES] = "";
@@ -146,7 +144,7 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     if (parts && error.status == EL_OK) {
         json_t *members = json_array(), *row = NULL; /* [member of the job] */
         EL_EACH(of_rank, parts) json_array_extend(members, of_rank);
-        if (!json_array_size(members) && !absent) /* this rank is in no group, and has no reason for it */
+        if (!json_array_size(members) && !absent) /* this rank is in no group, so it has no reason */
             absent = snprintf(reason, sizeof reason, "the ranks of the group have no such operation") > 0;
         if (!curve) json_object_set_new(s->document, "copy", el_wire_copy_json(&s->plan, members));
         if (curve) row = el_wire_curve_json(&s->plan, curve, members);
@@ -159,8 +157,8 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     return el_bootstrap_agree(s->job->bootstrap, error.status == EL_OK ? EL_OK : el_error_give(&error));
 }
 
-/* The cores on which this process's devices compute (those of GPUs do not), and what other programs took of the core of
- * one of its threads, the most of any. */
+/* The cores of this process's devices (none for GPUs), and the largest share that other programs took of one thread's
+ * core. */
 static json_t *machine_json(const struct session *s)
 {
     const struct el_trial *trial = s->job->trial;
@@ -199,7 +197,6 @@ static json_t *begin_document(const struct session *s)
                       EL_KEY("check", options->check), EL_KEY("shared_cores", false), EL_KEY("curves", json_array()));
 }
 
-/* Of all ranks: whether two share a core, and the most that others took. */
 static enum el_status join_machines(struct session *s)
 {
     struct el_error error;
@@ -216,7 +213,7 @@ static enum el_status join_machines(struct session *s)
     return error.status == EL_OK ? EL_OK : el_error_give(&error);
 }
 
-/* The copies first: what all curves are held against. Of all algorithms there is one where a library chooses. */
+/* Copies first: all curves are compared with them. */
 static enum el_status measure_all(struct session *s, bool say)
 {
     bool all = !strcmp(s->plan.options->algorithms, "all");
@@ -245,7 +242,7 @@ enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_
     }
     s->plan = *plan;
     s->job = job;
-    if (job->trial->timeout_s > 0) { /* early enough before it that a rank can say for whom it waited */
+    if (job->trial->timeout_s > 0) { /* earlier, so that a rank can still report whom it waits for */
         double before_s = fmin(2, job->trial->timeout_s / 4);
         s->deadline_ns = el_clock_ns() + (int64_t)((job->trial->timeout_s - before_s) * 1e9);
     }

@@ -53,7 +53,8 @@ bool el_wire_has_place(enum el_comm_verb verb, int place, uint64_t bytes)
     return place == EL_WIRE_APART || !(row->all_data && row->all_result);
 }
 
-/* The host's largest cache, where the system says it; GPUs' are smaller than the most. Many ranks fill it together. */
+/* The host's largest cache if the system reports it; GPUs' caches are smaller than `most`. Many ranks fill it
+ * together. */
 size_t el_wire_memory_bytes(const struct el_wire_plan *plan)
 {
     static const size_t least = 32 << 20, most = 128 << 20;
@@ -95,7 +96,6 @@ double el_wire_bus_factor(enum el_comm_verb verb, int n)
     return verb == EL_COMM_ALL_REDUCE ? 2 * others : has_parts(verb) ? others : 1;
 }
 
-/* Bits of the algorithms in a list by comma. */
 static enum el_status parse_algorithms(const char *list, unsigned *bits_p)
 {
     const char *names[EL_COMM_ALGORITHM_COUNT + 2] = {NULL};
@@ -114,7 +114,6 @@ static enum el_status parse_algorithms(const char *list, unsigned *bits_p)
     return bits ? EL_OK : el_fail(EL_ERR_INVALID, "--comm-algorithm: the list is empty");
 }
 
-/* What is measured of an operation: of each there is a curve. */
 struct asked {
     unsigned algorithms; /* bits */
     int first_root, last_root;
@@ -133,7 +132,7 @@ static enum el_status parse_root(const char *text, int n, struct asked *asked)
     return EL_OK;
 }
 
-/* An algorithm that an operation has not is left out, but for the first: each operation has a curve. */
+/* Skips algorithms that the operation lacks, except the first: each operation has a curve. */
 static enum el_status add_algorithms(struct el_wire_plan *plan, struct el_wire_curve curve, unsigned algorithms)
 {
     int before = plan->n_curves;
@@ -150,8 +149,7 @@ static enum el_status add_algorithms(struct el_wire_plan *plan, struct el_wire_c
     return EL_OK;
 }
 
-/* Types, reductions and roots in nccl-tests' order; where an operation has none, there is one curve. Those of one type
- * and reduction are left out where the type is not combined so. */
+/* In nccl-tests' order. Skips reductions that a type does not support. */
 static enum el_status add_curves(struct el_wire_plan *plan, const struct el_wire_operation *operation,
                                  const struct asked *asked)
 {
@@ -218,7 +216,6 @@ static enum el_status add_sizes(struct el_wire_plan *plan)
     return EL_OK;
 }
 
-/* What is wrong whatever the number of ranks. */
 static enum el_status check_flags(const struct el_wire_options *options, bool pairs)
 {
     bool all = options->dtype == EL_DTYPE_COUNT || options->reduction == EL_COMM_REDUCTION_COUNT;
@@ -258,7 +255,7 @@ enum el_status el_wire_take_flags(struct el_options *options, bool rank)
     snprintf(text, sizeof text, "%s%d", gpus ? "cuda:" : "", n);
     EL_TRY(el_devices_parse(text, options->devices, &options->n_devices));
     if (!el_option_given(options, "comm")) snprintf(options->comm, sizeof options->comm, "local");
-    wire->threads = wire->gpus = 1; /* said by --devices from now on */
+    wire->threads = wire->gpus = 1;
     return EL_OK;
 }
 
@@ -287,7 +284,7 @@ enum el_status el_wire_color(const char *text, int rank, int *color_p)
     return EL_OK;
 }
 
-/* Of `n` ranks of the job; then plan->n is a group's. */
+/* `n`: ranks of the job. Sets plan->n to a group's. */
 static enum el_status add_groups(struct el_wire_plan *plan, int n)
 {
     int sizes[EL_MEMBERS_MAX] = {0}, firsts[EL_MEMBERS_MAX];

@@ -1,17 +1,14 @@
-/* --overlap: how much of an operation a computation beside it hides. Here are the computation, the share, and what is
- * printed of it; timing.c times the calls.
- *
- * The definition is that of the OSU micro-benchmarks' non-blocking collectives (osu_iallreduce, osu_ibcast, ...): each
- * rank computes for about as long as the operation took it alone. OSU's computation ends when that time has passed, and
- * what it did meanwhile is not counted. Here it is a fixed number of matrix products whose time alone is known, so a
- * computation that the communication slows down lowers the share. */
+/* --overlap: how much of an operation a computation beside it hides, as in OSU's non-blocking collectives
+ * (osu_iallreduce, ...): each rank computes for about as long as the operation takes alone. OSU computes until that
+ * time has passed; here the work is fixed and its time alone is known, so a computation that communication slows down
+ * lowers the share. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/comm/wire.h"
 
-/* y[rows, WIDTH] = x[rows, WIDTH] w[WIDTH, WIDTH]: a row takes a CPU core about a microsecond or less. */
+/* A row takes a CPU core at most about a microsecond. */
 enum { WIDTH = 128, ROWS_MAX = 16384 };
 
 enum el_status el_wire_work_open(struct el_wire_member *member)
@@ -99,7 +96,7 @@ void el_wire_print_overlap(const json_t *curve, FILE *out)
     fputs("#\n", out);
 }
 
-/* The first operation, its largest size, where ddp's buckets are: in place if it can be. */
+/* The largest size: ddp's buckets are there. */
 void el_wire_say_overlap(const json_t *document, FILE *out)
 {
     const json_t *curve = json_array_get(json_object_get(document, "curves"), 0);

@@ -1,5 +1,5 @@
-/* `evenload comm p2p`: a message to and fro between each two ranks while the others wait: latency by the smallest size,
- * bandwidth by the largest. Half of the way there and back, by the clock of the lower rank alone. */
+/* `evenload comm p2p`: a message back and forth between each two ranks while the others wait. Half the round trip, by
+ * the lower rank's clock. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ int el_wire_pairs(int n)
     return n * (n - 1) / 2;
 }
 
-/* (0,1), (0,2) ... (1,2) ...: the ranks of pair `k`. */
+/* In the order (0,1), (0,2) ... (1,2) ... */
 static void ranks_of(int k, int n, int *a_p, int *b_p)
 {
     int a = 0;
@@ -63,7 +63,7 @@ json_t *el_wire_pairs_json(const struct el_wire_plan *plan, const json_t *member
     return pairs;
 }
 
-/* NULL: all ranks are of one host. */
+/* NULL: all ranks are on one host. */
 static const char *host_of(const json_t *document, int rank)
 {
     const json_t *members = json_object_get(document, "members");
@@ -72,7 +72,6 @@ static const char *host_of(const json_t *document, int rank)
     return several ? el_json_text(json_array_get(members, (size_t)rank), "host", NULL) : NULL;
 }
 
-/* A row per rank; both halves of the square hold the same. */
 static void print_matrix(const json_t *document, int n, const char *key, const char *title, FILE *out)
 {
     const json_t *pairs = json_object_get(document, "pairs");
@@ -99,7 +98,7 @@ static bool has(const json_t *pair, int rank)
     return el_json_whole(pair, "a") == rank || el_json_whole(pair, "b") == rank;
 }
 
-/* A rank is slow if the best of its pairs has less than half of what the median rank's best one has. */
+/* A rank is slow if its best pair has less than half the bandwidth of the median rank's best pair. */
 static bool find_slow(const json_t *pairs, int n, double *best, bool *slow)
 {
     bool any = false;
@@ -113,7 +112,6 @@ static bool find_slow(const json_t *pairs, int n, double *best, bool *slow)
     return any;
 }
 
-/* Of pairs without a slow rank. */
 static double median_of_others(const json_t *pairs, int n, const bool *slow)
 {
     double *all = calloc(json_array_size(pairs) + 1, sizeof *all), middle = NAN;
@@ -128,7 +126,6 @@ static double median_of_others(const json_t *pairs, int n, const bool *slow)
     return middle;
 }
 
-/* A rank whose link is bad has slow pairs only; else one pair may be slow. */
 static void say_slowest(const json_t *document, int n, FILE *out)
 {
     const json_t *pairs = json_object_get(document, "pairs"), *slowest = json_array_get(pairs, 0);
@@ -168,7 +165,6 @@ void el_wire_print_pairs(const json_t *document, FILE *out)
     say_slowest(document, n, out);
 }
 
-/* "0.022", "1.6", "35.3", "1170": short enough for a cell. */
 static void put_label(FILE *file, double value)
 {
     fprintf(file, value < 10 ? "\t%.2g" : value < 100 ? "\t%.3g" : "\t%.0f", value);

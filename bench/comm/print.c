@@ -82,7 +82,6 @@ static void print_point(const json_t *curve, const json_t *point, FILE *out)
     fputc('\n', out);
 }
 
-/* The algorithms in use, once each: "direct, ring". */
 static void name_algorithms(const json_t *curve, char *text, size_t bytes)
 {
     const json_t *points = json_object_get(curve, "points");
@@ -124,7 +123,6 @@ static const char *judgement(const json_t *reached, const char *low)
     return json_is_true(normal) ? "normal" : json_is_false(normal) ? low : "not judged";
 }
 
-/* "Is this number normal?", in a sentence: of all curves, that at the largest share of what was judged. */
 static void say_reached(const json_t *document, const json_t *reached, FILE *out)
 {
     if (!json_is_object(reached)) return;
@@ -153,7 +151,6 @@ static void say_reached(const json_t *document, const json_t *reached, FILE *out
         fprintf(out, "  Normal is at least %.0f %% of that rate.\n", 100 * number(reached, "expected_share"));
 }
 
-/* Of the first operation, where it matters most. */
 static void say_cold(const json_t *curve, FILE *out)
 {
     const json_t *points = json_object_get(curve, "points"), *most = NULL;
@@ -181,7 +178,7 @@ static void show_judgement(const json_t *curve, const json_t *context, char *tex
     snprintf(text, EL_CELL_BYTES, "%s", reached ? judgement(json_object_get(curve, "reached"), "low") : "");
 }
 
-/* With what tells curves of one operation apart: "reduce, half, sum". */
+/* "reduce, half, sum" */
 static void show_operation(const json_t *curve, const json_t *document, char *text)
 {
     bool reduces = json_is_true(json_object_get(curve, "reduces"));

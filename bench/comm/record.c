@@ -1,5 +1,4 @@
-/* From the samples of all ranks to the document's curves: times, bandwidths, the fitted line, and what share of the
- * machine's own copying was reached. */
+/* From all ranks' samples to the document's curves. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,7 @@
 #include "bench/stats/stats.h"
 #include "bench/trial/machine.h"
 
-/* How often a backend moves each byte through memory at best, and why: what a share of the copy's rate is held
- * against. 0: the copy says nothing of its links. */
+/* How often a backend at best moves each byte through memory, and why. 0: copies say nothing about its links. */
 static const struct backend_row {
     const char *name;
     double copies;
@@ -29,24 +27,23 @@ static const struct backend_row {
     {"nccl", 0, "the links between GPUs are the limit, not their memory: compare with the rate of the links"},
     {NULL, 2, "each byte is copied at least twice"}};
 
-/* Of smaller sizes the time is mostly latency, and a share of a bandwidth means little. */
+/* Smaller sizes are mostly latency. */
 #define JUDGED_BYTES      1048576.0
-/* Of a thread's core by other programs: beyond, medians tell of these. */
+/* Medians suffer when other programs take more of a thread's core. */
 #define DISTURBED_PCT     5.0
-/* Less than this part of what those copies allow is not normal. */
+/* Below this part of what those copies allow: not normal. */
 #define NORMAL_RATIO      0.4
-/* Of what NCCL takes a card's links for, 0.8 of the data sheet: its rings over eight cards behind a switch reach it. */
+/* Of NCCL's own figure for the card's links, 0.8 of the data sheet; its rings over eight cards behind a switch reach
+ * it. */
 #define LINK_NORMAL_RATIO 0.75
 #define LINK_JUDGED_BYTES 67108864.0
 
-/* What member `m` has of a size and a place: its calls' times, or how many elements were wrong. */
 static json_t *part_of(const json_t *members, size_t m, const char *key, size_t s, size_t p)
 {
     const json_t *sizes = json_object_get(json_array_get(members, m), key);
     return json_array_get(json_array_get(sizes, s), p);
 }
 
-/* The call's time from all ranks', as `-a` says. */
 static double of_ranks(const json_t *members, size_t s, size_t p, size_t i, int average)
 {
     double sum = 0, least = INFINITY, most = 0;
@@ -75,7 +72,6 @@ static int64_t wrong_of(const json_t *members, size_t s, size_t p)
     return wrong;
 }
 
-/* Times of the calls of one size and place, over all ranks. */
 static size_t list_times(const struct el_wire_plan *plan, const json_t *members, size_t s, size_t p,
                          double us[EL_WIRE_ITERS_MAX])
 {
@@ -84,7 +80,7 @@ static size_t list_times(const struct el_wire_plan *plan, const json_t *members,
     return n;
 }
 
-/* At a warm place `p`. */
+/* `p`: a warm place. */
 static json_t *overlap_json(const struct el_wire_plan *plan, const json_t *members, size_t s, size_t p, double pure_us)
 {
     double us[EL_WIRE_ITERS_MAX];
@@ -113,7 +109,7 @@ static json_t *place_json(const struct el_wire_plan *plan, enum el_comm_verb ver
                       EL_KEY("overlap", overlap_json(plan, members, s, p, median)));
 }
 
-/* time = latency + size / bandwidth, through the points' times at `place`; null where they are fewer than two. */
+/* Fits time = latency + size / bandwidth; null for fewer than two points. */
 static json_t *fit_json(const json_t *points, const char *place)
 {
     double bytes[EL_WIRE_SIZES_MAX], seconds[EL_WIRE_SIZES_MAX], latency_s, slope;
@@ -159,7 +155,6 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
                       EL_KEY("points", points), EL_KEY("fit", fit), EL_KEY("wrong", of_pairs));
 }
 
-/* Copies of size `s`, the same again and again or cold. */
 static json_t *copies_json(const struct el_wire_plan *plan, const json_t *members, size_t s, uint64_t bytes, size_t p)
 {
     double us[EL_WIRE_ITERS_MAX], median = el_stats_median(us, list_times(plan, members, s, p, us));
@@ -193,7 +188,6 @@ void el_wire_complete(json_t *document)
     el_wire_judge(document);
 }
 
-/* Of the copy next in size. */
 static double copy_at(const json_t *copy, double bytes)
 {
     double gb_per_s = NAN, nearest = INFINITY;
@@ -225,7 +219,7 @@ bool el_wire_share_cores(const json_t *parts)
         const json_t *cores = json_object_get(rank, "cores");
         double quota = el_json_number(rank, "quota"), devices = 0;
         EL_EACH(other, parts) {
-            /* One kernel's: containers of a host have other names, and the same cores. */
+            /* same kernel: containers on a host have different names and the same cores */
             if (!el_json_is(other, "boot", el_json_text(rank, "boot", ""))) continue;
             devices += (double)json_array_size(json_object_get(other, "cores"));
             EL_EACH(core, cores)
@@ -236,7 +230,7 @@ bool el_wire_share_cores(const json_t *parts)
     return false;
 }
 
-/* GB/s from one card to the others, as NCCL takes it (profiles/hardware); NAN: not known, or of several hosts. */
+/* GB/s from one card to the others as NCCL sees it (profiles/hardware); NAN: unknown, or several hosts. */
 static double link_of(const json_t *document)
 {
     static const struct {
@@ -261,7 +255,7 @@ static json_t *reached_of_link(double link, double bytes, double busbw)
                                            : "below 64 MiB links are not filled: measure larger sizes"));
 }
 
-/* The largest size: there caches flatter least. */
+/* At the largest size, where caches help least. */
 static json_t *reached_json(const json_t *document, const json_t *curve)
 {
     const json_t *points = json_object_get(curve, "points"), *last = NULL;
@@ -292,7 +286,7 @@ void el_wire_judge(json_t *document)
     EL_EACH(curve, curves) json_object_set_new(curve, "reached", reached_json(document, curve));
 }
 
-/* A foreign record's sum may be too large: then it is the largest. */
+/* A foreign record's sum may overflow: saturate. */
 static void add_wrong(const json_t *counted, int64_t *sum_p)
 {
     int64_t more = json_integer_value(json_object_get(counted, "wrong"));
@@ -339,11 +333,11 @@ enum el_status el_wire_from(const char *list, json_t **document_p)
     return status;
 }
 
-/* `evenload comm --from A,B`: two records, size by size. Times are the geometric means of the calls, each by its
- * slowest rank; a ratio's interval is Welch's t on their logarithms. It covers calls of these two launches: another
- * launch may differ by more, which two records cannot show. */
+/* `evenload comm --from A,B`: two records, size by size. Times are geometric means of calls, each by its slowest rank.
+ * A ratio's interval is Welch's t on logarithms; it covers the calls of these two launches, and other launches may
+ * differ by more. */
 
-/* Logarithms of the calls' microseconds. Returns how many; to be freed. */
+/* Returns how many; to be freed. */
 static size_t log_times(const json_t *place, double **logs_p)
 {
     const json_t *ranks = json_object_get(place, "samples_us");
@@ -374,7 +368,6 @@ static json_t *row_of(const json_t *curve, const json_t *point, const char *plac
     return row;
 }
 
-/* In `list` the object that has the same of these fields; NULL: none. */
 static const json_t *same_in(const json_t *list, const json_t *as, const char *const *fields)
 {
     EL_EACH(other, list) {
@@ -413,7 +406,6 @@ static json_t *side_of(const char *name, const json_t *document)
     return side;
 }
 
-/* The record at a folder or file. */
 static enum el_status read_one(const char *name, json_t **document_p)
 {
     char path[EL_PATH_BYTES + 16];
@@ -432,7 +424,7 @@ enum el_status el_wire_two(const char *list, json_t **document_p)
     if (!second) return EL_OK;
     *second++ = '\0';
     enum el_status status = read_one(names, &a);
-    if (status != EL_OK) { /* others' output */
+    if (status != EL_OK) { /* another tool's output */
         el_error_take(status, &ignored);
         return EL_OK;
     }

@@ -1,5 +1,5 @@
-/* One member's calls of a curve. All calls of a size are ops of one program, each behind a meeting of all members, and
- * an op's span is its time: host and GPU communicators are timed alike, without the start of a thread in it. */
+/* One member's calls of a curve. All calls of a size are ops of one program, each after a barrier of all members; an
+ * op's span is its time. No thread start is included. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,33 +9,31 @@
 
 enum { SLOT_ALIGNMENT = 256, FITTING_ROUNDS = 5, FITTING_CALLS = 3, FIRST_ROWS = 16, GROWTH = 64 };
 
-/* Where a call's operands lie: data, result (all zeros where it is in place and as large). */
+/* Result: all zeros if in place and equally large. */
 struct operands {
     struct el_view data, result;
     size_t data_count, result_count;
 };
 
-/* What a call consists of. */
 struct content {
     int place;
-    int aggregate;            /* operations */
-    bool silent;              /* none, but the work alone */
-    struct el_wire_work work; /* beside them */
+    int aggregate; /* operations */
+    bool silent;
+    struct el_wire_work work; /* beside the operations */
 };
 
-/* Ops at which a call begins and ends: of the communication, of the work (the same where there is one of them). */
+/* Of the communication, and of the work. */
 struct call_ops {
     int begins[2], ends[2];
 };
 
-/* One program of `n` calls. */
 struct calls {
     struct el_program *program;
     int n;
     struct call_ops *ops; /* [n] */
     double *seconds;      /* [n], of the last run */
-    int aggregate;        /* operations of a call */
-    bool follow;          /* no barrier: a call begins where the one before ends */
+    int aggregate;        /* operations per call */
+    bool follow;          /* no barrier: a call begins where the previous one ends */
 };
 
 enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_comm *comm,
@@ -73,7 +71,6 @@ void el_wire_member_close(struct el_wire_member *member)
     *member = (struct el_wire_member){.plan = NULL};
 }
 
-/* Memory for `bytes` of call `i`: call after call goes on to the next, and after the last to the first. */
 static struct el_view next_slot(const struct el_buffer *buffer, size_t bytes, int i)
 {
     size_t stride = (bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
@@ -81,8 +78,8 @@ static struct el_view next_slot(const struct el_buffer *buffer, size_t bytes, in
     return el_view_of((struct el_buffer *)buffer, n > 1 ? (size_t)i % n * stride : 0);
 }
 
-/* Of call `i`. In place: of data and result of one size the one buffer; else the smaller is the member's own part of
- * the larger. */
+/* In place, data and result of one size share a buffer; otherwise the smaller one is the member's part of the
+ * larger. */
 static struct operands place_operands(const struct el_wire_member *member, const struct el_wire_data *data, int place,
                                       int i)
 {
@@ -100,11 +97,12 @@ static struct operands place_operands(const struct el_wire_member *member, const
     return at;
 }
 
-/* `join`: what is queued on the compute stream from now on waits for it. */
+/* `join`: later ops on the compute stream wait for it. */
 static enum el_status meet(const struct el_wire_member *member, struct el_program *program, bool join)
 {
     struct el_comm_op op = {.verb = EL_COMM_BARRIER, .phase = EL_PHASE_COMM, .join = join};
-    if (!el_comm_has_verb(member->comm, EL_COMM_BARRIER)) { /* of one element: nobody has it before all have come */
+    /* of one element: nobody has the result before all have arrived */
+    if (!el_comm_has_verb(member->comm, EL_COMM_BARRIER)) {
         op.verb = EL_COMM_ALL_REDUCE;
         op.count = 1;
         op.data = el_view_of(member->meeting, 0);
@@ -122,7 +120,6 @@ static enum el_status issue_copy(const struct el_wire_member *member, struct el_
     return el_program_copy(program, el_comm_device(member->comm), EL_STREAM_COMPUTE, &head, to, from, bytes, id);
 }
 
-/* To `partner`, or from it. */
 static enum el_status issue_message(const struct el_wire_member *member, struct el_program *program, size_t count,
                                     bool sends, int partner, struct el_view at, int *id)
 {
@@ -135,7 +132,7 @@ static enum el_status issue_message(const struct el_wire_member *member, struct 
     return el_comm_issue(member->comm, program, &op, id);
 }
 
-/* The lower rank sends first and gets it back, the higher one answers. */
+/* The lower rank sends first and receives the answer. */
 static enum el_status issue_pair(const struct el_wire_member *member, struct el_program *program, size_t count,
                                  int *begin, int *end)
 {
@@ -148,7 +145,7 @@ static enum el_status issue_pair(const struct el_wire_member *member, struct el_
     return EL_OK;
 }
 
-/* alltoallv: a message to each other rank, then one from each; `*begin` is the first one's. */
+/* `*begin`: the first message. */
 static enum el_status issue_uneven(const struct el_wire_member *member, struct el_program *program,
                                    const struct el_wire_data *data, int *begin, int *end)
 {
@@ -209,7 +206,7 @@ static void keep(void *context, const struct el_step_event *event)
     }
 }
 
-/* Operations of call `i`, of which the first begins the call; -m has several, and -z 1 a barrier behind each. */
+/* -m gives several operations, -z 1 a barrier after each. */
 static enum el_status issue_several(const struct el_wire_member *member, struct el_program *program,
                                     const struct el_wire_data *data, int place, int i, int aggregate, int *begin,
                                     int *end)
@@ -224,14 +221,14 @@ static enum el_status issue_several(const struct el_wire_member *member, struct 
     return EL_OK;
 }
 
-/* Call `i`. The communication is started, the work done, and then the compute stream waits for the communication. */
+/* Starts the communication, does the work, then makes the compute stream wait for the communication. */
 static enum el_status issue_call(const struct el_wire_member *member, struct el_program *program,
                                  const struct el_wire_data *data, const struct content *content, int i,
                                  struct call_ops *ops)
 {
     int *begin = &ops->begins[0], *end = &ops->ends[0];
     size_t bytes = data->count * el_dtype_bytes(data->dtype);
-    *begin = *end = el_program_op_count(program) - 1; /* of ranks that only wait */
+    *begin = *end = el_program_op_count(program) - 1; /* ranks that only wait */
     if (member->curve && member->plan->pairs)
         EL_TRY(issue_pair(member, program, data->count, begin, end));
     else if (member->curve && !content->silent)
@@ -248,7 +245,7 @@ static enum el_status issue_call(const struct el_wire_member *member, struct el_
     return el_program_wait(program, el_comm_device(member->comm), EL_STREAM_COMPUTE, *end);
 }
 
-/* Builds `n` calls and runs them; seconds[n] of an operation of each. */
+/* seconds[n]: of one operation of each call. */
 static enum el_status call(const struct el_wire_member *member, const struct el_wire_data *data,
                            const struct content *content, int n, double *seconds)
 {
@@ -257,7 +254,7 @@ static enum el_status call(const struct el_wire_member *member, const struct el_
                           .seconds = seconds,
                           .aggregate = content->aggregate,
                           .follow = member->curve && member->plan->options->blocking == 0};
-    bool computes = !member->curve || content->work.kernels > 0; /* on another stream than the meeting */
+    bool computes = !member->curve || content->work.kernels > 0; /* on another stream than the barrier */
     enum el_status status = calls.ops ? EL_OK : el_fail_errno("%d calls", n);
     if (status == EL_OK) status = el_program_create(&calls.program);
     for (int i = 0; i < n && status == EL_OK; i++) {
@@ -273,7 +270,6 @@ done:
     return status;
 }
 
-/* On data that is new each time; where it shall come to lie there are zeros before. */
 static enum el_status check(struct el_wire_member *member, const struct el_wire_data *data,
                             const struct content *content, int64_t *wrong_p)
 {
@@ -293,8 +289,7 @@ static enum el_status check(struct el_wire_member *member, const struct el_wire_
     return EL_OK;
 }
 
-/* Zeros where sums are taken in place again and again: they stay what they are. Cold calls begin where this has been
- * longest ago. */
+/* Zeros stay zeros in repeated sums in place. Cold calls begin with the least recently used memory. */
 static enum el_status fill(const struct el_wire_member *member, const struct el_wire_data *data, int place)
 {
     struct operands at = place_operands(member, data, place, 0);
@@ -305,7 +300,6 @@ static enum el_status fill(const struct el_wire_member *member, const struct el_
     return el_wire_fill(data, el_comm_rank(member->comm), at.data_count, at.data, place == EL_WIRE_IN_PLACE);
 }
 
-/* Warm-up calls, and those that count. */
 static enum el_status time_calls(const struct el_wire_member *member, const struct el_wire_data *data,
                                  const struct content *content, double *samples_s)
 {
@@ -318,8 +312,8 @@ static enum el_status time_calls(const struct el_wire_member *member, const stru
     return status;
 }
 
-/* --overlap: of the work that takes this member as long as its operations, as they have just been timed, the time alone
- * and beside them. All members make as many rounds, since they meet before each call. */
+/* Fits the work to the time the operations just took. All members make equally many rounds, because they meet before
+ * each call. */
 static enum el_status time_overlap(const struct el_wire_member *member, const struct el_wire_data *data,
                                    struct content *content, double *row_s)
 {
@@ -330,7 +324,7 @@ static enum el_status time_overlap(const struct el_wire_member *member, const st
         content->work = el_wire_work_of(rows);
         EL_TRY(call(member, data, content, FITTING_CALLS, seconds));
         double ratio = pure_s / el_stats_median(seconds, FITTING_CALLS);
-        rows = fmax(1, rows * fmin(ratio, GROWTH)); /* a clock may be coarse */
+        rows = fmax(1, rows * fmin(ratio, GROWTH)); /* the clock may be coarse */
     }
     content->work = el_wire_work_of(rows);
     EL_TRY(time_calls(member, data, content, row_s + (EL_WIRE_COMPUTE + place) * n));
@@ -338,7 +332,6 @@ static enum el_status time_overlap(const struct el_wire_member *member, const st
     return time_calls(member, data, content, row_s + (EL_WIRE_OVERALL + place) * n);
 }
 
-/* Where the communicator can say whom it waits for. */
 static enum el_status give_time(const struct el_wire_member *member)
 {
     int64_t left_ns = member->deadline_ns - el_clock_ns();
@@ -364,7 +357,7 @@ static enum el_status time_size(struct el_wire_member *member, int s)
     member->used[s] = el_comm_algorithm(member->comm, &op);
     double *row_s = member->samples_s + (size_t)(s * el_wire_series(member->plan) * options->iters);
     for (int place = 0; place < EL_WIRE_PLACES; place++) {
-        bool copies_so = place != EL_WIRE_IN_PLACE; /* a copy is out of place, or cold */
+        bool copies_so = place != EL_WIRE_IN_PLACE;
         if (!el_wire_has_place(verb, place, member->plan->sizes[s]) || !(member->curve || copies_so)) continue;
         struct content content = {.place = place, .aggregate = member->curve ? options->aggregate : 1};
         EL_TRY(fill(member, &data, place));
@@ -376,7 +369,7 @@ static enum el_status time_size(struct el_wire_member *member, int s)
     return EL_OK;
 }
 
-/* A pair, with one size: place 0 the smaller, 1 the larger. Data are checked where there is a larger one. */
+/* Place 0 is the smaller size, 1 the larger, which is also checked. */
 static enum el_status time_pair(struct el_wire_member *member, int place, double *samples_s)
 {
     EL_TRY(give_time(member));
