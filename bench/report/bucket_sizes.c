@@ -1,7 +1,5 @@
-/* Of trials that differ in the size of ddp's buckets alone: which sizes make the same buckets, and which size is best.
- *
- * The best is found among all of them, so its intervals are corrected for as many comparisons as there are pairs
- * (Bonferroni). Sizes that make the same buckets count once: they differ by chance alone. */
+/* Trials that differ only in ddp's bucket size: which sizes give equal buckets, and which is best. Intervals are
+ * corrected for all pairs (Bonferroni). Sizes with equal buckets count once. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +15,7 @@ enum { SIZES_MAX = 16, TEXT_BYTES = 1024, NAME_BYTES = 64 };
 /* One batch's trials of one mode. */
 struct sizes {
     const json_t *trial[SIZES_MAX];
-    int same_as[SIZES_MAX]; /* the first that makes the same buckets: often itself */
+    int same_as[SIZES_MAX]; /* the first with equal buckets, often itself */
     int n, n_different;
 };
 
@@ -26,7 +24,7 @@ static bool has_times(const json_t *trial)
     return el_report_is_ok(trial) && el_json_number(trial, "throughput.samples_per_s") > 0;
 }
 
-/* Takes both. */
+/* Steals both. */
 static bool are_equal(json_t *a, json_t *b)
 {
     bool equal = json_equal(a, b);
@@ -35,7 +33,7 @@ static bool are_equal(json_t *a, json_t *b)
     return equal;
 }
 
-/* What makes a trial, but these of its options. New reference. */
+/* The trial's fields without these options. New reference. */
 static json_t *rest_of(const json_t *trial, const char *const *but)
 {
     static const char *const fields[] = {"mode",      "model", "global_batch", "devices", "dtype",
@@ -51,7 +49,7 @@ bool el_report_are_like(const json_t *a, const json_t *b, const char *const *but
     return json_object_get(a, "config") && are_equal(rest_of(a, but), rest_of(b, but));
 }
 
-/* The payloads of the step's all-reduces, in their order. New reference; empty: not recorded. */
+/* The payloads of the step's all-reduces in order; empty: not recorded. New reference. */
 static json_t *buckets_of(const json_t *trial)
 {
     json_t *bytes = json_array();
@@ -78,7 +76,7 @@ static void take(struct sizes *sizes, const json_t *trial)
     sizes->trial[sizes->n++] = trial;
 }
 
-/* Those like trial `at`, which is the first of them; of none if it is not. */
+/* Trials like trial `at`; empty if an earlier one is like it. */
 static struct sizes sizes_of(const json_t *trials, size_t at)
 {
     static const char *const but[] = {"bucket_first_bytes", "bucket_cap_bytes", NULL};
@@ -98,7 +96,7 @@ static const char *name_of(const struct sizes *sizes, int k, char name[NAME_BYTE
     return name;
 }
 
-/* "ddp 1M, ddp 5M": those that make the buckets of size k; *n_p: how many. */
+/* "ddp 1M, ddp 5M" */
 static void name_same(const struct sizes *sizes, int k, char names[TEXT_BYTES], int *n_p)
 {
     char name[NAME_BYTES];
@@ -109,7 +107,6 @@ static void name_same(const struct sizes *sizes, int k, char names[TEXT_BYTES], 
             el_text_append(names, TEXT_BYTES, "%s%s", (*n_p)++ ? ", " : "", name_of(sizes, i, name));
 }
 
-/* "ddp 5M, ddp 25M make the same buckets (1 all-reduce per step, 0.52 MiB): tensors are not split." */
 static void say_same(const struct sizes *sizes, FILE *out)
 {
     for (int k = 0; k < sizes->n; k++) {
@@ -138,7 +135,7 @@ static int fastest_of(const struct sizes *sizes)
     return fastest;
 }
 
-/* Of `trial` over `fastest`, corrected for so many comparisons. In virtual time it is exact. */
+/* Corrected for `comparisons`. Exact in virtual time. */
 static struct el_interval ratio_of(const json_t *trial, const json_t *fastest, int comparisons)
 {
     size_t n;
@@ -151,8 +148,7 @@ static struct el_interval ratio_of(const json_t *trial, const json_t *fastest, i
                                      el_stats_t_quantile(1 - 0.025 / comparisons, df) / el_stats_t_quantile(0.975, df));
 }
 
-/* Those that are slower than the fastest beyond chance, with their ratios, and those that are not. NULL: all ratios
- * have intervals; else why one has none. */
+/* Returns why a ratio has no interval, or NULL. */
 static const char *sort_out(const struct sizes *sizes, int fastest, char slower[TEXT_BYTES], char alike[TEXT_BYTES])
 {
     char name[NAME_BYTES];
@@ -210,7 +206,7 @@ void el_report_buckets(const json_t *run, FILE *out)
         double batch = el_json_number(trial, "global_batch");
         if (sizes.n < 2) continue;
         if (isnan(first_batch)) first_batch = batch;
-        if (batch == first_batch) say_same(&sizes, out); /* they do not depend on the batch */
+        if (batch == first_batch) say_same(&sizes, out);
         if (sizes.n_different > 1) say_best(&sizes, out);
     }
 }

@@ -1,8 +1,5 @@
-/* Sentences from a run's figures: why a mode's first device holds more, each mode against the first one on several
- * devices, what a GPU would add. What is to be known of a mode is its row's (runtime/modes/mode_info.h).
- *
- * They claim nothing that the record does not hold: where a mode is missing or failed they say so, and where the
- * interval of the ratio holds 1 they say that the difference is not significant. */
+/* Sentences from a run's figures. Each mode's properties are in runtime/modes/mode_info.h. A missing or failed mode is
+ * reported, and an interval that holds 1 is not significant. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +23,7 @@ static bool is_mode(const json_t *trial, const char *mode)
     return el_json_is(trial, "mode", mode);
 }
 
-/* The finished trial of the mode, on so many devices at least, with the largest batch; NULL: none. */
+/* The mode's finished trial with the largest batch; NULL: none. */
 static const json_t *largest(const json_t *trials, const char *mode, double devices_min)
 {
     const json_t *found = NULL;
@@ -38,7 +35,6 @@ static const json_t *largest(const json_t *trials, const char *mode, double devi
     return found;
 }
 
-/* Of a mode that nobody asked for nobody wants to hear. */
 static bool was_asked_for(const json_t *trials, const char *mode)
 {
     EL_EACH(trial, trials)
@@ -46,7 +42,7 @@ static bool was_asked_for(const json_t *trials, const char *mode)
     return false;
 }
 
-/* " (in reduce, at 93 % of the step)", for records that tell where the peak lies. */
+/* " (in reduce, at 93 % of the step)" */
 static void moment_text(const json_t *device, char *text, size_t bytes)
 {
     const json_t *timeline = el_json_at(device, "memory.timeline");
@@ -60,7 +56,7 @@ static void moment_text(const json_t *device, char *text, size_t bytes)
              100 * at_ms / step_ms);
 }
 
-/* "; in ddp it is 1.00 times", of each mode whose devices hold the same. */
+/* "; in ddp it is 1.00 times": modes with equal memory on all devices. */
 static void even_text(const json_t *trials, char *text, size_t bytes)
 {
     char ratio[EL_FIGURE_BYTES];
@@ -74,7 +70,6 @@ static void even_text(const json_t *trials, char *text, size_t bytes)
     }
 }
 
-/* `even`: said of the others, behind it. */
 static void say_memory_of(const json_t *trial, const char *even, FILE *out)
 {
     const json_t *devices = json_object_get(trial, "per_device"), *first = json_array_get(devices, 0);
@@ -104,7 +99,7 @@ static void say_no_memory(const json_t *trials, const char *mode, FILE *out)
             : "");
 }
 
-/* Of each mode whose first device alone holds what belongs to all. */
+/* For modes whose first device holds what belongs to all. */
 static void say_memory(const json_t *trials, FILE *out)
 {
     char even[TEXT_BYTES];
@@ -116,7 +111,7 @@ static void say_memory(const json_t *trials, FILE *out)
             say_memory_of(trial, even, out);
         else
             say_no_memory(trials, mode->name, out);
-        if (trial) even[0] = 0; /* once */
+        if (trial) even[0] = 0;
     }
 }
 
@@ -144,7 +139,7 @@ struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p
         n += x[n] > 0 && y[n] > 0;
     }
     struct el_interval interval = el_stats_ratio_paired(x, y, n);
-    if (is_simulated(a) || is_simulated(b)) /* no launch differs from another */
+    if (is_simulated(a) || is_simulated(b)) /* all launches are alike */
         interval = (struct el_interval){
             .centre = interval.centre, .low = NAN, .high = NAN, .reason = "simulated, so that all launches are alike"};
     free(x);
@@ -164,17 +159,15 @@ static const json_t *partner(const json_t *trials, const json_t *trial, const ch
     return NULL;
 }
 
-/* A sentence on two modes as it grows, batch by batch. */
 struct ratios {
     char text[TEXT_BYTES];
-    bool intervals, *reasoned; /* why there is none is said once in all sentences */
-    bool several;              /* numbers of devices, so that each ratio has its own */
+    bool intervals, *reasoned; /* the reason for no interval is given once */
+    bool several;              /* several numbers of devices: each ratio names its own */
     bool simulated;
-    const char *verdict, *doubt; /* of the first trial whose times are in doubt */
+    const char *verdict, *doubt; /* of the first trial with doubtful times */
 };
 
-/* "1.02 times at batch 64 (1.005 to 1.041)". Of times in doubt nothing without the word, and no ratio without an
- * interval, which simulated ones never have. */
+/* "1.02 times at batch 64 (1.005 to 1.041)". Doubtful times carry the verdict; real ones need an interval. */
 static void append_ratio(struct el_interval ratio, const json_t *trial, const char *verdict, struct ratios *r)
 {
     bool none = ratio.valid && ratio.low <= 1 && ratio.high >= 1;
@@ -197,7 +190,6 @@ static void append_ratio(struct el_interval ratio, const json_t *trial, const ch
     r->intervals |= ratio.valid;
 }
 
-/* `trial`, and the other mode's with the same batch. */
 static void add_batch(const json_t *trial, const json_t *other, struct ratios *r)
 {
     size_t n;
@@ -218,8 +210,7 @@ static void say_unpaired(const json_t *trials, const char *mode, const char *bas
         ran ? "has no batch in common with " : "did not finish", ran ? base : "");
 }
 
-/* `mode` against `base`, at every batch of both: of rows that differ in more, such as the size of buckets, the first.
- */
+/* At every common batch; of rows that differ in more, the first. */
 static void say_pair(const json_t *trials, const char *mode, const char *base, bool *reasoned, FILE *out)
 {
     struct ratios r = {.reasoned = reasoned};
@@ -248,7 +239,6 @@ static void say_pair(const json_t *trials, const char *mode, const char *base, b
             r.doubt ? ": " : "", r.doubt ? r.doubt : "", r.doubt ? "." : "");
 }
 
-/* Each mode on several devices against the first of those that were asked for. */
 static void say_modes(const json_t *trials, FILE *out)
 {
     const char *base = NULL;
@@ -260,8 +250,8 @@ static void say_modes(const json_t *trials, FILE *out)
     }
 }
 
-/* Activation bytes a local sample, from the trial's first device; NAN if unknown. By the tag's own highest, which is
- * the same in every mode: what of it is there at the device's peak depends on where in the step that lies. */
+/* Activation bytes per local sample on the first device; NAN if unknown. Uses the tag's own peak, which is equal in
+ * every mode; its share at the device's peak is not. */
 static double bytes_a_sample(const json_t *trial)
 {
     return el_json_number(trial, "per_device.0.memory.peak_by_tag.activation") /
@@ -274,7 +264,7 @@ static void say_gpu(const json_t *trials, FILE *out)
     char param[EL_FIGURE_BYTES], sample[EL_FIGURE_BYTES], sent[EL_FIGURE_BYTES], comm[TEXT_BYTES] = "";
     char trained[EL_FIGURE_BYTES], rest[EL_FIGURE_BYTES + 32] = "";
     char carried[TEXT_BYTES * 2] = "Memory terms and bytes sent carry over, to PyTorch too.";
-    /* The last of the list that finished. */
+    /* The list's last finished mode. */
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         const json_t *of_mode = largest(trials, mode->name, 1);
         if (of_mode) trial = of_mode;

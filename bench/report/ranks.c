@@ -1,4 +1,4 @@
-/* The table of ranks, and what is said of who waits for whom. */
+/* Tables of ranks, memory by device, card and process, and sentences on them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "bench/report/ranks.h"
 #include "bench/report/report.h"
 
-/* Above it a rank computes longer than others do. */
+/* A rank computes longer than the others above this ratio. */
 #define LONGER_RATIO 1.1
 
 enum { NAMED_MAX = 4 };
@@ -44,9 +44,6 @@ json_t *el_ranks_blame_json(const struct el_rank_row *rows, int n, const struct 
                       EL_KEY("sentence", sentence));
 }
 
-/* ---- the sentence ---- */
-
-/* Of all but one. */
 static double compute_of_others(const struct el_rank_row *rows, int n, int who)
 {
     double sum = 0;
@@ -70,7 +67,7 @@ static void add_wait(const struct el_rank_row *rows, int n, const struct el_rank
                    el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step));
 }
 
-/* It computes longer where that is at least half of what the others wait. */
+/* Names longer computation as the cause if it is at least half of the wait. */
 static void say_stays(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
 {
     const struct el_rank_row *who = &rows[blame->who];
@@ -88,7 +85,7 @@ static void say_stays(const struct el_rank_row *rows, int n, const struct el_ran
     add_wait(rows, n, blame, text);
 }
 
-/* "cpu:0 in 48 % of steps, cpu:1 in 52 %"; of many the lowest and the highest. */
+/* "cpu:0 in 48 % of steps, cpu:1 in 52 %"; for many ranks the lowest and the highest. */
 static void say_wanders(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
 {
     char wait[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];
@@ -118,7 +115,7 @@ static void say_wire(const struct el_rank_row *rows, const struct el_ranks_blame
                        rows[blame->who].name, el_text_figure(1e3 * blame->late_s, wait));
 }
 
-/* "cpu:1 computes 3.00 times as long as cpu:0; cpu:0 waits 25.3 of 64.1 ms for it": without a full stop. */
+/* "cpu:1 computes 3.00 times as long as cpu:0; cpu:0 waits 25.3 of 64.1 ms for it" */
 static void ranks_sentence(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame,
                            char text[EL_RANKS_SENTENCE_BYTES])
 {
@@ -146,8 +143,6 @@ static void ranks_sentence(const struct el_rank_row *rows, int n, const struct e
                        el_text_figure(1e3 * blame->transfer_s, transfer));
     }
 }
-
-/* ---- the table ---- */
 
 static const struct el_column rank_columns[] = {EL_TEXT("rank", -14, "rank"),
                                                 EL_FIGURE("compute ms", 11, "compute_ms"),
@@ -180,9 +175,8 @@ void el_ranks_explain(FILE *out)
         "exposed: waits and transfers that no computation hides.");
 }
 
-/* A trial's devices against each other: the difference between the first one's memory and the others', taken apart by
- * tag; and the sums over those that are on one card (or on cores that stand for one). Two processes that both take both
- * cards look balanced device by device; what a card holds is the sum. */
+/* The first device's extra memory by tag, and sums over devices on one card: processes that each use both cards look
+ * balanced device by device. */
 
 double el_excess_of(const json_t *per_device, const char *path)
 {
@@ -225,8 +219,7 @@ void el_tags_by_size(const double bytes[EL_TAG_COUNT], struct el_tag_bytes parts
     qsort(parts_p, EL_TAG_COUNT, sizeof parts_p[0], larger_first);
 }
 
-/* Appends "23.8 MiB of param and 23.7 of grad": the parts of the sign that make up more than `least_bytes`, after
- * `before`. */
+/* "23.8 MiB of param and 23.7 of grad": parts of this sign above `least_bytes`. */
 static void list_parts(const struct el_tag_bytes *parts, double sign, double least_bytes, const char *before,
                        char *text, size_t bytes)
 {
@@ -255,13 +248,13 @@ const char *el_excess_text(const json_t *per_device, char *text, size_t bytes)
     return text;
 }
 
-/* Adds every number of `more` to the one of the same place; the rest stays the first device's. */
+/* Sums numbers; all else stays the first device's. */
 static void add_up(json_t *sum, const json_t *more)
 {
     EL_EACH_KEY(key, value, sum) {
         const json_t *other = json_object_get(more, key);
         if (json_is_object(value)) add_up(value, other);
-        json_int_t total; /* of a foreign record it may be too large: then the first device's stays */
+        json_int_t total; /* overflow in a foreign record: keep the first device's */
         if (json_is_integer(value) &&
             !__builtin_add_overflow(json_integer_value(value), json_integer_value(other), &total))
             json_integer_set(value, total);
@@ -270,7 +263,7 @@ static void add_up(json_t *sum, const json_t *more)
     }
 }
 
-/* Two ranks may each call a card of their own cuda:0. */
+/* Two ranks may each call their own card cuda:0. */
 static bool is_same_card(const json_t *a, const json_t *b)
 {
     const char *uuid = el_json_text(a, "uuid", NULL);
@@ -297,12 +290,12 @@ json_t *el_report_shared_cards(const json_t *devices)
     return cards;
 }
 
-/* Memory as the system sees it: a table process x device, as nvidia-smi prints it, and beside it what the ledger
- * accounts for. Of each mode the largest batch that finished. */
+/* Memory as the system sees it, process x device like nvidia-smi, beside the ledger's. Each mode's largest finished
+ * batch. */
 
 enum { DEVICES_SHOWN = 6, HEADS = 2, PATH_BYTES = 32 };
 
-/* The columns of all trials: what a row is of, devices as the trial with most of them has them, the host. */
+/* Columns for all trials; devices are those of the trial with the most. */
 struct process_columns {
     struct el_column list[HEADS + DEVICES_SHOWN + 2];
     char paths[DEVICES_SHOWN][PATH_BYTES];
@@ -315,7 +308,7 @@ static bool has_reading(const json_t *trial)
     return !isnan(el_json_number(trial, "per_device.0.memory.driver_bytes"));
 }
 
-/* Whether another trial of the mode has a larger batch, or the same one earlier. */
+/* Another trial of the mode has a larger batch, or an earlier one the same. */
 static bool is_outdone(const json_t *trials, size_t i)
 {
     const json_t *trial = json_array_get(trials, i);
@@ -351,7 +344,7 @@ static void lay_out(const json_t *trial, FILE *out, struct process_columns *colu
     *next = (struct el_column)EL_NO_MORE;
 }
 
-/* A row with the bytes at `path` in each device's item; `host` NAN: without that cell. */
+/* `host` NAN: no such cell. */
 static void put_row(struct process_columns *columns, enum el_table_style style, const char *head, const char *what,
                     const json_t *items, const char *path, double host)
 {

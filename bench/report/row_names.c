@@ -1,4 +1,3 @@
-/* Short names for the rows of tables. */
 #include "bench/report/report.h"
 
 #include <math.h>
@@ -11,7 +10,7 @@
 #include "runtime/modes/dp/fix.h"
 #include "runtime/train/train.h"
 
-/* " -replicas", of a list: without those that others in it need, which are always there with them. */
+/* " -replicas"; a fix that another one implies is not listed. */
 static void append_fixes(const char *fixes, char *text, size_t bytes)
 {
     const struct el_dp_fix_row *rows = el_dp_fix_rows();
@@ -26,7 +25,7 @@ static void append_fixes(const char *fixes, char *text, size_t bytes)
         if (set & ~needed & rows[i].fix) el_text_append(text, bytes, " -%s", rows[i].name);
 }
 
-/* " 25M" where both limits are given by --bucket-mb, " 1/5M" with a first bucket of 1 MiB; nothing by default. */
+/* " 25M", " 1/5M"; nothing by default. */
 static void append_buckets(const json_t *trial, char *text, size_t bytes)
 {
     const double mib = 1 << 20;
@@ -39,7 +38,7 @@ static void append_buckets(const json_t *trial, char *text, size_t bytes)
     el_text_append(text, bytes, "%.4gM", cap_bytes / mib);
 }
 
-/* " view", of options that are not as usual. */
+/* " view": options that are not at their default. */
 static void append_labels(const json_t *trial, char *text, size_t bytes)
 {
     const struct el_mode_option *const *rows = el_mode_options();
@@ -91,7 +90,7 @@ void el_table_batch(const json_t *trial, const json_t *context, char *text)
     }
     const struct el_mode_info *mode = el_mode_find(el_json_text(trial, "mode", "?"));
     bool cut = mode && el_mode_has_pieces(mode->name);
-    n_stages = cut && sum > all ? (size_t)(sum / all) : 1; /* through which each sample goes */
+    n_stages = cut && sum > all ? (size_t)(sum / all) : 1;
     if (cut && first == all)
         el_text_append(text, EL_CELL_BYTES, el_mode_cuts(mode->name) ? " (%zu stages)" : " (%zu pieces)", n);
     else if (low == high)
@@ -100,7 +99,7 @@ void el_table_batch(const json_t *trial, const json_t *context, char *text)
         el_text_append(text, EL_CELL_BYTES, " (%.0f..%.0f)", first == end ? low : first, first == end ? high : end);
 }
 
-/* The word at `at`, without the folders of what is a path. Returns where it begins. */
+/* Strips folders if the word is a path. Returns its begin. */
 static const char *without_folders(const char *at, size_t length)
 {
     const char *begin = at;
@@ -109,8 +108,7 @@ static const char *without_folders(const char *at, size_t length)
     return begin;
 }
 
-/* "torchrun", whose first words are "/usr/bin/python3 /usr/bin/torchrun": a program that is a script of Python's.
- * Returns where it begins, or the command itself. */
+/* "torchrun" for "/usr/bin/python3 /usr/bin/torchrun". Returns its begin, or the command. */
 static const char *without_python(const char *command)
 {
     size_t length = strcspn(command, " ");

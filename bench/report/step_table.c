@@ -1,8 +1,5 @@
-/* Where a step goes: a line per device, from the spans of the measured steps; what communication costs: a row per
- * trial, from its control blocks; what recording costs, of trials whose control blocks switched that; and of training
- * whole epochs, what accuracy was reached after how many seconds. All from the record.
- *
- * Each table has one method, which its head names: the control blocks are other steps than the measured ones. */
+/* Tables from the record: where a step goes, costs of communication and of recording, accuracy against time, padding,
+ * hooks, ops. Each head names its method: control blocks are other steps than the measured ones. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,7 +10,7 @@
 #include "bench/base/text.h"
 #include "bench/report/report.h"
 
-static const double BLOCKS_RATIO = 0.1; /* by so much their steps may differ without a word */
+static const double BLOCKS_RATIO = 0.1; /* tolerated difference between the blocks' steps and the measured ones */
 
 static void show_figure(double value, char *text)
 {
@@ -28,7 +25,7 @@ static void show_off(const json_t *trial, const json_t *context, char *text)
     show_figure(el_json_number(blocks, "step_ms") - el_json_number(blocks, "exposed_step_ms"), text);
 }
 
-/* "cpu:1*", the slowest, whose exposed time is the trial's. */
+/* "cpu:1*": the slowest, whose exposed time is the trial's. */
 static void show_device(const json_t *device, const json_t *context, char *text)
 {
     (void)context;
@@ -108,7 +105,7 @@ static void put_measured(const json_t *trials, FILE *out)
     }
 }
 
-/* Where the machine changed between the measured steps and the blocks. */
+/* Says if the machine changed between the measured steps and the blocks. */
 static void say_blocks(const json_t *trial, FILE *out)
 {
     char blocks[EL_FIGURE_BYTES], measured[EL_FIGURE_BYTES], mode[64];
@@ -168,7 +165,7 @@ const struct el_column el_report_token_epoch_columns[] = {
     EPOCH_COLUMNS, EL_FIGURE("loss", 8, "reached.loss"), EL_FIGURE("perplexity", 11, "reached.perplexity"),
     EL_FIGURE("bits/byte", 10, "reached.bits_per_byte"), EL_NO_MORE};
 
-/* The best epoch by held-out accuracy, and the training until its end. */
+/* The best epoch by held-out accuracy, and the training time until its end. */
 static json_t *reached(const json_t *trial)
 {
     static const char *const of_tokens[] = {"loss", "perplexity", "bits_per_byte", NULL};
@@ -253,7 +250,7 @@ void el_report_arithmetic(const json_t *run, FILE *out)
     char rate[EL_FIGURE_BYTES];
     const char *source = el_json_text(first, "arithmetic.gemm_source", NULL);
     if (source) {
-        const char *end = strstr(source, ": "); /* how, in detail: the record has it */
+        const char *end = strstr(source, ": "); /* the details stay in the record */
         fputc('\n', out);
         el_text_say("GEMM: ", "  ", EL_REPORT_COLUMNS, out, "%s GFLOP/s (%s), %.*s",
                     el_text_figure(1e-9 * el_json_number(first, "arithmetic.gemm_flop_per_s"), rate),
@@ -264,17 +261,14 @@ void el_report_arithmetic(const json_t *run, FILE *out)
     el_table_list(&table, "", rows);
 }
 
-/* Communication along each axis: of a trial's slowest device, what it sends in a step, and how long. From the record.
- *
- * An axis is a group's; where the members of a group differ along several, messages of a pipeline are between stages,
- * and all else is called after the group. Copies between devices are in no group. */
+/* Communication by axis, of a trial's slowest device. A group along several axes: pipeline messages are between stages,
+ * the rest has the group's name. Copies between devices are in no group. */
 
 const char *el_report_axis(const char *group, const json_t *figures)
 {
     return el_json_text(figures, "axis", !strcmp(group, "pipeline") ? "stage" : group);
 }
 
-/* `what` of an axis grows by `figures`' own. */
 static void add(json_t *row, const json_t *figures, const char *from, const char *what)
 {
     double sum = el_json_number(row, what), more = el_json_number(figures, from);
@@ -364,7 +358,7 @@ void el_report_axes(const json_t *run, FILE *out)
     el_report_axis_list(el_report_axis_rows(json_object_get(run, "trials")), out);
 }
 
-/* What padding costs, and who computes longest when, of trials whose batches have lengths of their own. */
+/* Padding, and who computes longest when. */
 
 static const struct el_column columns[] = {EL_SHOWN("mode", -9, el_report_mode),
                                            EL_SHOWN("global batch", -14, el_table_batch), EL_NO_MORE};
@@ -379,7 +373,7 @@ static double computed_ms(const json_t *device, size_t step)
     return json_number_value(json_array_get(el_json_at(device, "steps.compute_ms"), step));
 }
 
-/* In how many of the steps that all devices kept `own` computed longer than every other, in per cent. */
+/* Per cent of the steps kept by all devices in which `own` computed longest. */
 static double longest_pct(const json_t *devices, size_t own)
 {
     size_t n = json_array_size(el_json_at(json_array_get(devices, 0), "steps.compute_ms")), times = 0;
@@ -425,12 +419,11 @@ void el_report_lengths(const json_t *run, FILE *out)
     }
 }
 
-/* Of trials that differ in the hook on the wire alone: bytes, throughput and loss of each against none, or against the
- * first of them. */
+/* Trials that differ only in --comm-hook, against no hook or the first of them. */
 
 enum { TEXT_BYTES = 256, NAME_BYTES = 64 };
 
-/* The loss after step `n`, from 1. */
+/* `n` from 1. */
 static double loss_after(const json_t *trial, size_t n)
 {
     return n > 0 ? json_number_value(json_array_get(json_object_get(trial, "loss"), n - 1)) : NAN;
@@ -481,8 +474,7 @@ void el_report_hooks(const json_t *run, FILE *out)
     }
 }
 
-/* The table by op, as torch.profiler's key_averages().table() shows it: whole steps, phases, ops; all sums over the
- * active steps. From the record. */
+/* The table by op, like torch.profiler's key_averages().table(): steps, phases, ops; sums over the active steps. */
 
 enum { ROWS_MAX = 30 };
 
@@ -492,7 +484,7 @@ static void show_name(const json_t *row, const json_t *context, char *text)
     snprintf(text, EL_CELL_BYTES, "%s%s", el_json_is(row, "kind", "op") ? "  " : "", el_json_text(row, "name", "?"));
 }
 
-/* Of the rows' sum, which is the context. */
+/* `context`: the rows' sum. */
 static void show_share(const json_t *row, const json_t *context, char *text)
 {
     double sum = json_number_value(context);
@@ -519,7 +511,7 @@ static const struct el_column profile_columns[] = {
     EL_MIB("MiB held", 9, "memory_bytes"),
     EL_NO_MORE};
 
-/* Of ops by the column, what is more first, names by the alphabet. */
+/* Descending by column; names alphabetically. */
 static int compare(const void *a, const void *b, void *column)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
@@ -532,7 +524,7 @@ static void put_device(const json_t *device, int sort, FILE *out)
 {
     static const char *const keys[] = {"self_ms", "total_ms", "calls", "memory_bytes", "flops", "bytes", "name"};
     const json_t *rows = json_object_get(device, "rows");
-    size_t n = json_array_size(rows), first = 0; /* of the ops, behind the step and its phases */
+    size_t n = json_array_size(rows), first = 0; /* ops follow the step and its phases */
     double sum_ms = 0;
     json_t **sorted = calloc(n + 1, sizeof(json_t *));
     if (!sorted) return;

@@ -1,4 +1,4 @@
-/* The table: a row per trial, a line per device, then what makes trials suspect. All from the record. */
+/* A row per trial, a line per device, then warnings. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +11,13 @@
 #include "runtime/base/probe.h"
 #include "runtime/modes/mode_info.h"
 
-/* The table of a dry run: a line per device, a column per tag, as wide as their figures; where that is wider than a
- * report the smallest tags are one column, `other`. Below it whether it fits, and the predicted step with its doubts.
- */
+/* A dry run's table: a line per device, a column per tag. If it is too wide, the smallest tags share the column
+ * `other`. */
 
 enum { COLUMNS_MAX = EL_TAG_COUNT + 6, PATH_BYTES = 40 };
 
 #define SAY(out, ...) el_text_say("", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
 
-/* The table as it is laid out: which tags have columns of their own. */
 struct layout {
     bool own[EL_TAG_COUNT];
     char paths[EL_TAG_COUNT][PATH_BYTES];
@@ -33,7 +31,7 @@ static double most_of(const json_t *devices, const char *path)
     return isnan(most) ? 0 : most;
 }
 
-/* Tags that have no column; `context` has an entry for each that has. */
+/* Sum of tags without a column; `context` has an entry for each that has one. */
 static void show_other(const json_t *device, const json_t *context, char *text)
 {
     const json_t *tags = json_object_get(device, "at_peak_by_tag");
@@ -45,7 +43,6 @@ static void show_other(const json_t *device, const json_t *context, char *text)
     el_text_mib(sum, text);
 }
 
-/* As wide as its head and its widest cell. */
 static void add(struct layout *l, const json_t *devices, const json_t *context, struct el_column column)
 {
     size_t width = strlen(column.head);
@@ -82,7 +79,6 @@ static void lay_out(struct layout *l, const json_t *devices, json_t *context)
     l->columns[l->n] = (struct el_column)EL_NO_MORE;
 }
 
-/* The tag with the smallest figures loses its column. */
 static void merge_smallest(struct layout *l, const json_t *devices)
 {
     int smallest = -1;
@@ -142,7 +138,6 @@ static void say_fit(const json_t *document, FILE *out)
         SAY(out, "Whether it fits is not known: --devices mem says how much a device has.");
 }
 
-/* "a step of 5.79 ms (5.10 to 6.52), 22,090 samples/s, bubble 3.1 %: predicted from wire,s64". */
 static void say_step(const json_t *document, FILE *out)
 {
     char step[EL_FIGURE_BYTES], low[EL_FIGURE_BYTES], high[EL_FIGURE_BYTES];
@@ -209,7 +204,7 @@ void el_report_mode(const json_t *trial, const json_t *context, char *text)
     el_table_mode(trial, text, EL_CELL_BYTES);
 }
 
-/* Throughput over that of plain training with the same global batch. */
+/* Throughput over that of single with the same global batch. */
 static void show_ratio(const json_t *trial, const json_t *trials, char *text)
 {
     double rate = el_json_number(trial, "throughput.samples_per_s"), single_rate = NAN;
@@ -227,8 +222,8 @@ static void show_verdict(const json_t *trial, const json_t *trials, char *text)
     snprintf(text, EL_CELL_BYTES, "%s", el_report_verdict(trial));
 }
 
-/* "param/grad/optimizer 10.4 each, bucket 9.9, other 10.0": the first n tags, those of the same figure together, and
- * the rest of `sum`; in MiB. */
+/* "param/grad/optimizer 10.4 each, bucket 9.9, other 10.0": the first n tags, equal figures together, and the rest of
+ * `sum`; in MiB. */
 static void name_tags(const struct el_tag_bytes *tags, int n, double sum, char *text)
 {
     char mib[EL_FIGURE_BYTES], next[EL_FIGURE_BYTES];
@@ -245,7 +240,6 @@ static void name_tags(const struct el_tag_bytes *tags, int n, double sum, char *
     if (sum > 0) el_text_append(text, EL_CELL_BYTES, ", other %s", el_text_mib(sum, mib));
 }
 
-/* The tags at the peak from the largest on, as many as the column can take. */
 static void show_tags(const json_t *device, const json_t *trials, char *text)
 {
     struct el_tag_bytes tags[EL_TAG_COUNT];
@@ -263,7 +257,7 @@ static void show_tags(const json_t *device, const json_t *trials, char *text)
     }
 }
 
-/* "cpu:0", or "cpu:0 sum" of all devices on it. */
+/* "cpu:0", or "cpu:0 sum" for all devices on it. */
 static void show_device(const json_t *device, const json_t *context, char *text)
 {
     (void)context;

@@ -1,4 +1,4 @@
-/* What makes trials doubtful, each doubt once: of any list of objects with `warnings` and `warning_rules`. */
+/* Each warning once, for any objects with `warnings` and `warning_rules`. */
 #include <math.h>
 #include <string.h>
 
@@ -38,8 +38,7 @@ const char *el_report_doubt(const json_t *trial)
     return strcmp(verdict, "simulated") == 0 ? NULL : "the record gives no reason";
 }
 
-/* Two warnings are one where a rule says both, though with other figures; what repeats say themselves goes by its text.
- */
+/* Equal rules are one warning, whatever their figures; `reported` compares texts. */
 static bool same_warning(const json_t *a, size_t i, const json_t *b, size_t k)
 {
     const char *rule_a = text_at(a, "warning_rules", i), *rule_b = text_at(b, "warning_rules", k);
@@ -48,8 +47,7 @@ static bool same_warning(const json_t *a, size_t i, const json_t *b, size_t k)
     return text_a && text_b && strcmp(text_a, text_b) == 0;
 }
 
-/* How many trials carry warning k of trial `first`, and whether with its very words; 0 if an earlier one does, for then
- * it has been said. */
+/* Number of trials with warning k of trial `first`; 0 if an earlier trial has it. *alike_p: all with equal text. */
 static size_t count_warned(const json_t *trials, size_t first, size_t k, bool *alike_p)
 {
     const json_t *from = json_array_get(trials, first);
@@ -82,7 +80,7 @@ void el_report_warnings(const json_t *trials, const char *but, FILE *out)
         }
 }
 
-/* What each rank has counted in the evaluation, and why ranks differ: they have other samples, some of them twice, or
+/* What each rank counted in the evaluation, and why ranks differ: other samples, padding with repeated samples, or
  * other running statistics. */
 
 enum { TEXT_BYTES = 256 };
@@ -93,7 +91,7 @@ const struct el_column el_report_rank_columns[] = {
     EL_COUNT("right", 8, "correct"),    EL_PERCENT("accuracy %", 12, "accuracy_pct"),
     EL_FIGURE("mean loss", 11, "loss"), EL_NO_MORE};
 
-/* On the test set; where there is none, on the held-out samples after the last epoch. NULL: by one rank, or none. */
+/* The test set, else the held-out samples after the last epoch. NULL: fewer than two ranks evaluated. */
 static const json_t *evaluation_of(const json_t *trial)
 {
     const json_t *epochs = json_object_get(trial, "epochs"), *evaluation = json_object_get(trial, "evaluation");
@@ -120,8 +118,7 @@ json_t *el_report_rank_rows(const json_t *trials)
     return rows;
 }
 
-/* "accuracies of 27.6 to 31.2 %"; where all have the same, "losses of 1.712 to 1.745". Empty: these are the same too.
- */
+/* "accuracies of 27.6 to 31.2 %", or "losses of 1.712 to 1.745" if those are equal. Empty: all equal. */
 static void write_range(const json_t *ranks, char text[TEXT_BYTES])
 {
     double low, high;
@@ -135,7 +132,6 @@ static void write_range(const json_t *ranks, char text[TEXT_BYTES])
     if (low < high) snprintf(text, TEXT_BYTES, "losses of %.5g to %.5g", low, high);
 }
 
-/* Why those who have the same samples differ. */
 static void append_statistics(const json_t *trial, char text[TEXT_BYTES])
 {
     const char *mode = el_json_text(trial, "mode", "");
@@ -189,8 +185,6 @@ void el_report_evaluations(const json_t *run, FILE *out)
                   el_report_rank_rows(trials));
     el_report_say_evaluations(trials, out);
 }
-
-/* What checkpoints cost per trial, from where it went on, and how often it was started again: sentences. */
 
 #define SAY(out, ...) el_text_say("", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
 
