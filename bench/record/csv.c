@@ -1,9 +1,6 @@
-/* trials.csv, devices.csv and steps.csv: views of results.json for spreadsheets, each figure once. Nothing is in them
- * that is not there.
- *
- * RFC 4180 quoting, an apostrophe before what a spreadsheet would take for a formula (el_escape_csv), an empty cell for
- * what is not known, numbers as in the record (el_json_written), "." as decimal point. A trial's id is written as
- * "t-<id>", for a spreadsheet takes 12e4567890123456 for a number; it is the key that the three share. */
+/* trials.csv, devices.csv and steps.csv: views of results.json. RFC 4180 quoting, an apostrophe before text that looks
+ * like a formula (el_escape_csv), empty cells for unknown values. The key of all three is "t-<id>", because
+ * spreadsheets read 12e4567890123456 as a number. */
 #include <errno.h>
 #include <math.h>
 
@@ -19,7 +16,7 @@ static void put_number(double value, FILE *file)
     if (isfinite(value)) fputs(el_json_written(value, text), file);
 }
 
-/* Of a list its entries, with a blank between: numbers, rules, devices. */
+/* Lists: entries separated by blanks. */
 void el_csv_value(const json_t *value, FILE *file)
 {
     if (json_is_string(value)) el_escape_csv(json_string_value(value), file);
@@ -32,7 +29,7 @@ void el_csv_value(const json_t *value, FILE *file)
     }
 }
 
-/* What names a row, by its path in the record: the column is called by the path. */
+/* A row's names by their record paths, which are also the columns' names. */
 static const char *const of_trial[] = {"mode",      "model",     "devices",      "device_names",     "procs",
                                        "dtype",     "optimizer", "global_batch", "batch_per_device", "seed",
                                        "simulated", "status",    "reason",       "verdict",          "warning_rules"};
@@ -40,7 +37,7 @@ static const char *const trial_of_device[] = {"mode", "devices", "global_batch",
 static const char *const of_device[] = {"device", "host", "rank"};
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
-/* The cells of these fields; of no object their names, for the header. */
+/* `object` NULL: writes the header. */
 static void put_fields(const json_t *object, const char *const *names, size_t n, FILE *file)
 {
     for (size_t i = 0; i < n; i++) {
@@ -50,7 +47,6 @@ static void put_fields(const json_t *object, const char *const *names, size_t n,
     }
 }
 
-/* Likewise of the metrics of a trial or of one of its devices. */
 static void put_metrics(enum el_metric_of of, const json_t *trial, const json_t *device, FILE *file)
 {
     for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++) {
@@ -61,7 +57,7 @@ static void put_metrics(enum el_metric_of of, const json_t *trial, const json_t 
     }
 }
 
-/* A trial's configuration on one level: the model's sizes beside the rest. New reference. */
+/* The configuration, flattened. New reference. */
 static json_t *configuration(const json_t *trial)
 {
     json_t *flat = json_object();
@@ -74,13 +70,12 @@ static json_t *configuration(const json_t *trial)
     return flat;
 }
 
-/* A trial's or a device's first cell; of no trial the head's. */
 static void put_id(const json_t *trial, FILE *file)
 {
     fprintf(file, "%s%s", trial ? "t-" : "trial", el_json_text(trial, "id", ""));
 }
 
-/* Of no trial the header. */
+/* `trial` NULL: the header. */
 static void put_trial(const json_t *trial, json_t *columns, FILE *file)
 {
     json_t *config = trial ? configuration(trial) : NULL;
@@ -92,7 +87,7 @@ static void put_trial(const json_t *trial, json_t *columns, FILE *file)
     json_decref(config);
 }
 
-/* The columns of the configuration are those that any trial has: a new option is a new column. */
+/* Configuration columns: the union over trials. */
 static void put_trials(const json_t *trials, FILE *file)
 {
     json_t *columns = json_object();
@@ -106,7 +101,6 @@ static void put_trials(const json_t *trials, FILE *file)
     json_decref(columns);
 }
 
-/* Likewise. */
 static void put_device(const json_t *trial, size_t position, FILE *file)
 {
     const json_t *device = json_array_get(json_object_get(trial, "per_device"), position);
@@ -150,7 +144,7 @@ enum el_status el_write_csv(const json_t *run, const char *dir)
     const json_t *trials = json_object_get(run, "trials");
     for (size_t i = 0; i < COUNT(sheets); i++) {
         char path[EL_PATH_BYTES], temporary[EL_PATH_BYTES + 64];
-        if (sheets[i].put == put_steps && json_object_get(run, "watch")) continue; /* it sees no steps */
+        if (sheets[i].put == put_steps && json_object_get(run, "watch")) continue; /* a watch has no steps */
         if ((size_t)snprintf(path, sizeof path, "%s/%s.csv", dir, sheets[i].name) >= sizeof path)
             return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
         FILE *file = el_file_begin(path, temporary, sizeof temporary);

@@ -1,6 +1,4 @@
-/* What a worker writes of one member: its ledger, its memory over a step, and what the recorder made of its spans.
- *
- * Here seconds become milliseconds. With --no-record all that spans would have told is null. */
+/* One member's part of a repeat. Seconds become milliseconds. With --no-record figures from spans are null. */
 #include <math.h>
 #include <string.h>
 
@@ -60,8 +58,7 @@ static json_t *lanes_of(const struct el_memory_timeline *timeline)
                       EL_KEY("to_ms", EL_RECORD_MS(struct el_timeline_box, boxes, span.end_ns, n, 0)));
 }
 
-/* A column a quantity, so that it stands on a few lines. Tags that never occur are left out: what is not listed is 0
- * throughout. */
+/* A column per quantity, which takes few lines. Tags that never occur are left out. */
 json_t *el_record_timeline(const struct el_memory_timeline *timeline)
 {
     if (timeline == NULL || timeline->n == 0) return json_null();
@@ -107,7 +104,7 @@ static json_t *memory_part(const struct el_member_account *account)
                       EL_KEY("timeline", el_record_timeline(&account->timeline)));
 }
 
-/* What its spans tell; NAN is what they do not, and with --no-record that is all. */
+/* NAN: unknown; all are with --no-record. */
 static struct el_device_summary told_by_spans(const struct el_member_account *account)
 {
     struct el_device_summary s = {0};
@@ -134,7 +131,7 @@ static json_t *utilization_part(const struct el_member_account *account, const s
 {
     double system = account->system ? el_system_busy_pct(account->system, account->cores, account->n_cores) : NAN;
     if (account->gpu) system = account->gpu->utilization_pct;
-    /* An op's span begins with the end of the one before: where the host is late, the wait for it is in the spans. */
+    /* An op's span begins where the previous one ends, so waits for a late host are in the spans. */
     double busy = s->step_s > 0 ? 100 * s->busy_s / s->step_s : NAN;
     bool host_bound = 100 * s->queue_s > EL_VERDICT_HOST_BOUND_PCT * s->step_s;
     double ran = account->system ? el_system_ran_pct(account->system, account->cores, account->n_cores) : NAN;
@@ -145,12 +142,12 @@ static json_t *utilization_part(const struct el_member_account *account, const s
                       EL_KEY("source", account->recorded ? "spans of the compute stream" : NULL));
 }
 
-/* The axis along which the members of a group differ; NULL: there are several. */
+/* NULL: members differ along several axes. */
 static const char *axis_of(const struct el_layout *layout, const char *group)
 {
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
         if (!strcmp(group, el_axis_row(axis)->name)) return group;
-    if (!strcmp(group, "local")) return el_axis_row(EL_AXIS_DATA)->name; /* of a worker's devices (dp, spmg) */
+    if (!strcmp(group, "local")) return el_axis_row(EL_AXIS_DATA)->name; /* a worker's devices (dp, spmg) */
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT && layout; axis++)
         if (el_layout_is_whole(layout, axis)) return el_axis_row(axis)->name;
     return NULL;
@@ -182,7 +179,7 @@ static json_t *comm_part(const struct el_layout *layout, const struct el_device_
         EL_KEY("time_sliced", time_sliced), EL_KEY("by_group", groups_part(layout, s)));
 }
 
-/* What a box is called: as in PyTorch's tables of schedules, or by its phase. */
+/* As in PyTorch's schedule tables, or the phase. */
 static json_t *box_name(const struct el_lane_box *box)
 {
     if (box->link != EL_LINK_NONE) return json_string(box->link == EL_LINK_SEND ? "send" : "receive");
@@ -190,7 +187,7 @@ static json_t *box_name(const struct el_lane_box *box)
     return json_stringn(&box->piece.kind, 1);
 }
 
-/* What a stage did in one step; null where it has no boxes. */
+/* A stage's boxes in one step; null: none. */
 static json_t *lane_part(const struct el_lane *lane)
 {
     if (!lane->boxes) return json_null();
@@ -245,7 +242,7 @@ static double each_ms(int64_t sum_ns, int64_t n)
     return (double)sum_ns / (double)n / 1e6;
 }
 
-/* When the last batches were made, asked for and there; from the first one's begin. */
+/* The last batches' times since the first one began. */
 static json_t *load_spans(const struct el_load_account *account)
 {
     const int first = account->n_spans > SPANS_KEPT ? account->n_spans - SPANS_KEPT : 0;
@@ -261,7 +258,7 @@ static json_t *load_spans(const struct el_load_account *account)
                       EL_KEY("got_ms", EL_RECORD_MS(struct el_load_span, spans, got_ns, n, zero_ns)));
 }
 
-/* Words a row of the batch that a step took; negative: it loaded none, or is too long ago. */
+/* Words per row of a step's batch; negative: loaded none, or too old. */
 static int64_t length_of(const struct el_load_account *account, uint64_t step)
 {
     for (int i = 0; account && i < account->n_spans; i++)
@@ -269,7 +266,7 @@ static int64_t length_of(const struct el_load_account *account, uint64_t step)
     return -1;
 }
 
-/* The last measured steps, where their batches differ in length; else null. */
+/* The last measured steps if batches differ in length; else null. */
 static json_t *steps_part(const struct el_member_account *account)
 {
     if (!account->by_step) return json_null();
@@ -285,7 +282,7 @@ static json_t *steps_part(const struct el_member_account *account)
     return el_json_of(EL_KEY("step", step), EL_KEY("length", length), EL_KEY("compute_ms", compute));
 }
 
-/* Of sentences as ids; else null. */
+/* null unless samples are sentences. */
 static json_t *lengths_part(const struct el_load_times *times)
 {
     const double rows = (double)times->samples, places = (double)times->places, words = (double)times->words;
@@ -294,7 +291,7 @@ static json_t *lengths_part(const struct el_load_times *times)
                       EL_KEY("padding_pct", 100 * (1 - words / places)));
 }
 
-/* What a batch cost, stage by stage; null where the member loads none. */
+/* Cost of a batch by stage; null if the member loads none. */
 static json_t *loading_part(const struct el_load_account *account, double exposed_s)
 {
     if (!account || account->times.batches == 0) return json_null();

@@ -1,4 +1,4 @@
-/* The rows: name, unit, which way is better, path. Names stay: they are columns in people's spreadsheets. */
+/* Names stay: they are columns in users' spreadsheets. */
 #include "bench/record/metrics.h"
 
 #include <math.h>

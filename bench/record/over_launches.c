@@ -1,5 +1,5 @@
-/* What launches come to: figures of each launch over its own steps or blocks, then one over the launches. So a launch
- * counts once, however many steps --min-time gave it, and throughput times mean step is the batch. */
+/* Statistics over launches: figures within each launch, then one over launches. Each launch counts once, whatever its
+ * number of steps, and throughput times mean step is the batch. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,12 @@
 #include "bench/stats/stats.h"
 #include "bench/verdict/verdict.h"
 
-/* FLOP/s of a trial's devices: the program's own count of a step's FLOPs, beside it the count by the formula that
- * papers on language models use, and the rate of matrix products that the first is held against. */
+/* FLOP/s: the program's own count, the usual formula for language models, and the rate of matrix products. */
 
-/* Of a token 6 N + 12 L H Q T: Chowdhery et al., "PaLM", 2022, appendix B; the 6 N are Kaplan et al.'s, "Scaling Laws
- * for Neural Language Models", 2020. N: parameters that a token is multiplied with, so all but the table of positions;
- * the table of tokens is the head's matrix, and counts once. H Q is the width. Attention is counted as if it looked at
- * all T tokens, not at those before. NAN: the model is of no tokens. */
+/* Per token 6 N + 12 L H Q T (Chowdhery et al., "PaLM", 2022, appendix B; 6 N: Kaplan et al., "Scaling Laws for Neural
+ * Language Models", 2020). N: parameters that multiply a token, so without position embeddings; the token table is the
+ * head's matrix and counts once. H Q is the width. Attention counts all T tokens, without the causal mask. NAN: no
+ * tokens. */
 static double formula_flops(const struct el_trial *trial, const json_t *record)
 {
     const struct el_model_config *model = &trial->train.model;
@@ -41,15 +40,12 @@ json_t *el_trial_arithmetic(const struct el_trial *trial, const json_t *record, 
                       EL_KEY("gemm_source", el_json_text(machine, "source", NULL)));
 }
 
-/* Each device's figures over the repeats, and what the devices come to together: the slowest member, communication,
- * imbalance. */
-
 static json_t *member_at(const json_t *repeat, size_t position)
 {
     return json_array_get(json_object_get(repeat, "members"), position);
 }
 
-/* The median over repeats of one figure of one member; NAN if no repeat has it. */
+/* NAN if no repeat has it. */
 static double median_at(const json_t *ok, size_t position, const char *path)
 {
     char at[128];
@@ -63,7 +59,7 @@ static double median_at(const json_t *ok, size_t position, const char *path)
 
 static void set_medians(json_t *value, const json_t *ok, size_t position, const char *path);
 
-/* Of the objects in an array: ops, which all repeats list in the same order. */
+/* Ops: all repeats list them in the same order. */
 static void set_medians_of_each(json_t *array, const json_t *ok, size_t position, const char *path)
 {
     for (size_t i = 0; i < json_array_size(array); i++) {
@@ -73,7 +69,7 @@ static void set_medians_of_each(json_t *array, const json_t *ok, size_t position
     }
 }
 
-/* Replaces every number under `value` by its median over repeats; integers stay whole. `path` is that of `value`. */
+/* Replaces every number under `value` by its median; integers stay whole. `path`: `value`'s. */
 static void set_medians(json_t *value, const json_t *ok, size_t position, const char *path)
 {
     void *next;
@@ -95,7 +91,7 @@ static void set_medians(json_t *value, const json_t *ok, size_t position, const 
     }
 }
 
-/* The finished repeat with the median throughput, of two in the middle the slower; its place among `ok`. */
+/* Index in `ok` of the repeat with the median throughput, the slower of two. */
 static size_t median_repeat(const json_t *ok, double global_batch)
 {
     size_t n = json_array_size(ok), found = 0;
@@ -111,7 +107,7 @@ static size_t median_repeat(const json_t *ok, double global_batch)
     return found;
 }
 
-/* The memory timeline is one launch's, the median one's, and so is the step that is drawn: `repeat` says which. */
+/* The memory timeline and the drawn step are the median launch's, named in `repeat`. */
 static void take_drawn(json_t *device, const json_t *repeat, size_t position)
 {
     json_t *memory = json_object_get(device, "memory");
@@ -124,7 +120,7 @@ static void take_drawn(json_t *device, const json_t *repeat, size_t position)
     el_json_put(device, "lane", lane ? lane : json_null());
 }
 
-/* Of the part of the step in which the device worked, which is 100 % at most. */
+/* Limited to 100 %. */
 static json_t *busy_interval(const json_t *ok, size_t position)
 {
     char at[64];
@@ -136,8 +132,7 @@ static json_t *busy_interval(const json_t *ok, size_t position)
     return el_json_interval(interval.low, fmin(interval.high, 100));
 }
 
-/* A copy of the first repeat's member whose times and bytes are medians. Who it was (rank, pid, host) and its memory
- * stay the first repeat's, but for the timeline. */
+/* Times and bytes are medians; identity (rank, pid, host) and memory are the first repeat's, except the timeline. */
 static json_t *device_over_repeats(const json_t *ok, size_t position, size_t median)
 {
     static const char *const kept[] = {"device",    "host",   "rank",  "pid",    "uuid",           "model",
@@ -150,7 +145,7 @@ static json_t *device_over_repeats(const json_t *ok, size_t position, size_t med
         if (value != NULL) el_json_put(device, kept[i], json_deep_copy(value));
     }
     take_drawn(device, json_array_get(ok, median), position);
-    /* The first repeat's reason for null is none where another repeat had the figure. */
+    /* Drop the first repeat's reason for null if another repeat has the figure. */
     json_t *utilization = json_object_get(device, "utilization");
     if (utilization) el_json_put(utilization, "busy_ci95", busy_interval(ok, position));
     if (json_is_number(json_object_get(utilization, "system_pct")))
@@ -167,7 +162,7 @@ json_t *el_trial_per_device(const json_t *ok, double global_batch)
     return devices;
 }
 
-/* All phases but comm: a collective's span holds the wait for the peers, so its length says who was early. */
+/* Without comm: a collective's span includes the wait for peers. */
 static double worked_ms(const json_t *device)
 {
     double sum = 0;
@@ -191,7 +186,7 @@ int el_trial_slowest(const json_t *per_device)
     return slowest;
 }
 
-/* Bytes are those of all devices together, times those of the slowest member. */
+/* Bytes are all devices' sums, times the slowest member's. */
 json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *breakdown)
 {
     static const char *const times[] = {"total_ms", "overlapped_ms",   "exposed_ms",
@@ -235,13 +230,13 @@ json_t *el_trial_imbalance(const json_t *ok)
 
 enum { FIGURES_MAX = 8 };
 
-/* Of each figure those launches that have it: at[f][0 .. n[f]). */
+/* Launches that have figure f: at[f][0 .. n[f]). */
 struct gathered {
     double *values, *at[FIGURES_MAX];
     size_t n[FIGURES_MAX];
 };
 
-/* `tell` writes a launch's figures; NAN: it has none, as all are before. To be freed: values. */
+/* `tell` writes a launch's figures, preset to NAN: missing. values: to be freed. */
 static struct gathered gather(const json_t *launches,
                               void (*tell)(const json_t *launch, const void *context, double *figures),
                               const void *context)
@@ -259,7 +254,6 @@ static struct gathered gather(const json_t *launches,
     return g;
 }
 
-/* The median of the launches' first figures. */
 static double median_of(const json_t *launches,
                         void (*tell)(const json_t *launch, const void *context, double *figures))
 {
@@ -268,8 +262,6 @@ static double median_of(const json_t *launches,
     free(g.values);
     return median;
 }
-
-/* ---- steps ---- */
 
 double el_repeat_samples_per_s(const json_t *repeat, double global_batch)
 {
@@ -286,7 +278,7 @@ static void tell_rate(const json_t *repeat, const void *global_batch, double *fi
     figures[1] = *(const double *)global_batch / el_json_number(repeat, "wall_ms") * 1e3;
 }
 
-/* Launches of a simulated trial are all alike, and say nothing of how sure it is: the prediction's own interval. */
+/* A simulated trial's launches are all alike: use the prediction's interval. */
 static struct el_interval predicted(const json_t *ok, double global_batch, double centre)
 {
     const json_t *step = el_json_at(el_verdict_prediction(ok), "step_ms");
@@ -332,16 +324,15 @@ json_t *el_trial_step_ms(const json_t *repeats)
     return step_ms;
 }
 
-/* ---- where a step goes, and what communication costs it: from the control blocks, in which it was on and off in
- * turns ---- */
+/* ---- costs of communication, from control blocks ---- */
 
-/* A part is a sum of what a member's blocks spent, in ms per step: of those with communication on, and off. */
+/* A signed sum of terms, ms per step with communication on and off. */
 static const struct part {
     const char *name, *interval;
     struct {
         int sign;
         const char *path;
-    } terms[4]; /* ended by a sign of 0 */
+    } terms[4]; /* ends with sign 0 */
 } parts[] = {
     {"step_ms", NULL, {{1, "on.step_ms"}}},
     {"compute_alone_ms", NULL, {{1, "off.compute_ms"}}},
@@ -350,7 +341,7 @@ static const struct part {
     {"other_ms", NULL, {{1, "on.other_ms"}}},
     {"idle_ms", NULL, {{1, "on.idle_ms"}}},
     {"exposed_step_ms", "exposed_step_ci95", {{1, "on.step_ms"}, {-1, "off.step_ms"}}},
-    /* What is neither compute nor communication; a muted collective's microsecond is no communication. */
+    /* Neither compute nor communication; a muted collective still takes a microsecond. */
     {"idle_change_ms", NULL, {{1, "on.other_ms"}, {1, "on.idle_ms"}, {-1, "off.step_ms"}, {1, "off.compute_ms"}}},
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
@@ -383,8 +374,6 @@ json_t *el_trial_breakdown(const json_t *ok, int slowest)
     return breakdown;
 }
 
-/* ---- the bubble of a model in stages ---- */
-
 static void tell_bubble(const json_t *repeat, const void *context, double *figures)
 {
     double bubble_ms = 0, window_ms = 0;
@@ -401,9 +390,7 @@ double el_trial_bubble_pct(const json_t *ok)
     return median_of(ok, tell_bubble);
 }
 
-/* ---- bus bandwidth of the step's collectives (phase comm), as nccl-tests define it ---- */
-
-/* What crosses the slowest link over their transfers: each collective by its own factor and group. */
+/* Bytes across the slowest link over transfer times: each collective by its own factor and group. */
 static void tell_busbw(const json_t *repeat, const void *context, double *figures)
 {
     const json_t *collectives = json_object_get(repeat, "collectives");
@@ -421,8 +408,6 @@ double el_trial_busbw(const json_t *ok)
 {
     return median_of(ok, tell_busbw);
 }
-
-/* ---- what recording cost: the shift between control blocks with the recorder and their neighbours without it ---- */
 
 static void tell_recorder(const json_t *repeat, const void *context, double *figures)
 {
@@ -454,8 +439,6 @@ json_t *el_trial_recorder(const json_t *ok)
     free(g.values);
     return recorder;
 }
-
-/* ---- imbalance ---- */
 
 typedef double (*value_of)(const json_t *member);
 

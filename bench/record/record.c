@@ -1,5 +1,4 @@
-/* A trial's record from its repeats: the fields in the order of docs/record.md. Statistics are in
- * over_launches.c; here they are put together. */
+/* A trial's record, in the order of docs/record.md. */
 #include "bench/record/record.h"
 
 #include <inttypes.h>
@@ -28,7 +27,7 @@ static const json_t *worst_repeat(const json_t *repeats)
     return found;
 }
 
-/* A copy of the first finished repeat's value, or `otherwise` (stolen). */
+/* The first finished repeat's value, copied, or `otherwise` (stolen). */
 static json_t *from_first(const json_t *ok, const char *key, json_t *otherwise)
 {
     const json_t *value = json_object_get(json_array_get(ok, 0), key);
@@ -37,14 +36,13 @@ static json_t *from_first(const json_t *ok, const char *key, json_t *otherwise)
     return json_deep_copy(value);
 }
 
-/* In the option's words. */
 static json_t *choice(const char *option, int place)
 {
     char word[EL_CHOICE_BYTES];
     return json_string(el_option_choice(option, place, word));
 }
 
-/* Of all models: a size that this one has not is 0, or an empty list. */
+/* Sizes of all models; those that this one lacks are 0 or an empty list. */
 static json_t *model_sizes(const struct el_model_config *model)
 {
     const struct el_model_size *list[EL_MODEL_SIZES_MAX];
@@ -65,7 +63,7 @@ static json_t *model_sizes(const struct el_model_config *model)
     return sizes;
 }
 
-/* How its mode works: options that only some modes have, as they were resolved. */
+/* Options of some modes only, as resolved. */
 static void put_mode_options(json_t *config, const struct el_trial *trial)
 {
     struct el_layout layout;
@@ -82,7 +80,6 @@ static void put_mode_options(json_t *config, const struct el_trial *trial)
     }
 }
 
-/* What is trained, on what, and how. */
 static void put_training(json_t *config, const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
@@ -106,7 +103,7 @@ static void put_training(json_t *config, const struct el_trial *trial)
         EL_KEY("foreach", choice("foreach", (int)train->foreach)));
 }
 
-/* The configuration as resolved, beyond what has a field of its own. */
+/* The resolved configuration without what has its own field. */
 static json_t *config(const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
@@ -176,7 +173,7 @@ static json_t *repeat_row(const json_t *repeat, double global_batch)
         el_json_put(row, samples[i], json_is_array(value) ? json_deep_copy(value) : json_array());
     }
     el_json_copy(row, repeat, of_system);
-    json_object_del(json_object_get(row, "system"), "processes"); /* they stay in the repeat's own file */
+    json_object_del(json_object_get(row, "system"), "processes"); /* they stay in the repeat's file */
     return row;
 }
 
@@ -212,7 +209,7 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
 
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats)
 {
-    json_t *record = json_object(), *rows = json_array(), *ok = json_array(); /* those that finished */
+    json_t *record = json_object(), *rows = json_array(), *ok = json_array(); /* finished ones */
     static const char *const training[] = {"accuracy",       "evaluation",  "checkpoints",   "first_step", "restarts",
                                            "flops_per_step", "param_bytes", "trained_bytes", NULL};
     double batch = (double)trial->train.global_batch;
@@ -230,7 +227,7 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     el_json_put(record, "epochs", from_first(ok, "epochs", json_array()));
     el_json_copy(record, json_array_get(ok, 0), training);
     el_json_put(record, "arithmetic", el_trial_arithmetic(trial, record, ok));
-    json_t *profile = from_first(ok, "profile", NULL); /* where one was asked for */
+    json_t *profile = from_first(ok, "profile", NULL);
     if (profile) el_json_put(record, "profile", profile);
     el_json_put(record, "repeats", rows);
     json_decref(ok);
@@ -260,7 +257,7 @@ json_t *el_record_run(json_t *environment, json_t *trials)
     return run;
 }
 
-/* Figures have a column or a bar for each device. */
+/* Figures have a column or a bar per device. */
 static bool has_devices(const json_t *trials)
 {
     EL_EACH(trial, trials) {

@@ -1,6 +1,5 @@
-/* What the system and the driver say, as JSON. Processes of one host see the same CPUs: each CPU is counted once, each
- * process's own time is taken off once. A host is known by its boot id, as containers may give one machine several
- * names. */
+/* System and driver figures as JSON. Each CPU of a host counts once, and so does each process's own time. Hosts are
+ * identified by boot id: containers may have several names on one machine. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -54,11 +53,10 @@ static const char *host_of(const json_t *part)
     return el_json_text(part, "machine.boot_id", el_json_text(part, "machine.hostname", ""));
 }
 
-/* What the CPUs of one host come to. */
 struct host {
     double busy[EL_SYSTEM_CPUS_MAX], steal[EL_SYSTEM_CPUS_MAX]; /* per cent; NAN: no process may run there */
     bool device[EL_SYSTEM_CPUS_MAX];
-    double own; /* CPUs' worth of time that the job's processes used */
+    double own; /* CPU time used by the job, in CPUs */
 };
 
 static void add_part(struct host *host, const json_t *part)
@@ -80,8 +78,8 @@ struct shares {
     double others_pct, others_on_devices_pct, steal_pct;
 };
 
-/* Of a host. The job's time elsewhere is taken off the devices' cores too, as nothing says where it was spent: that
- * share is rather too small than too large. */
+/* The job's time elsewhere is subtracted from the devices' cores too, as its place is unknown: that share is rather too
+ * small. */
 static struct shares shares_of(const struct host *host)
 {
     double busy = 0, steal = 0, device_busy = 0;
@@ -103,7 +101,7 @@ static struct shares shares_of(const struct host *host)
     return s;
 }
 
-/* Of the host that has most of each; a host's figures are made where its first process stands. */
+/* Maximum over hosts; each host is handled at its first process. */
 static struct shares worst_shares(const json_t *parts)
 {
     struct shares worst = {NAN, NAN, NAN};
@@ -128,7 +126,7 @@ static struct shares worst_shares(const json_t *parts)
     return worst;
 }
 
-/* By the fastest of the devices' cores: one that happens to idle may be slow without harm. */
+/* The fastest of the devices' cores: an idle one may be slow. */
 static double frequency_change_pct(const json_t *parts)
 {
     double worst = NAN;
@@ -140,7 +138,7 @@ static double frequency_change_pct(const json_t *parts)
     return worst;
 }
 
-/* The longest of the processes' figures by that name; NAN where one of them has none. */
+/* NAN if one has none. */
 static double longest(const json_t *parts, const char *name)
 {
     double *values;
@@ -153,7 +151,7 @@ static json_t *machine_differences(const json_t *parts)
 {
     static const char *const texts[] = {"cpu_model", "machine", "kernel"}, *const counts[] = {"cores_online",
                                                                                               "memory_bytes"};
-    static const double within[] = {0, 0.05}; /* machines with the same memory have a little less or more of it */
+    static const double within[] = {0, 0.05}; /* memory sizes of equal machines differ slightly */
     json_t *differences = json_array();
     const json_t *first = json_object_get(json_array_get(parts, 0), "machine");
     for (size_t i = 1; i < json_array_size(parts) && json_array_size(differences) == 0; i++) {
@@ -171,7 +169,7 @@ static json_t *machine_differences(const json_t *parts)
     return differences;
 }
 
-/* Of each host, by its name, those that its first process saw: containers have networks of their own. */
+/* As each host's first process saw them: containers have their own networks. */
 static json_t *interfaces(const json_t *parts)
 {
     json_t *rows = json_array(), *hosts = json_array();
@@ -188,7 +186,7 @@ static json_t *interfaces(const json_t *parts)
     return rows;
 }
 
-/* Why shares are null or coarse: the first process that says so. */
+/* Why shares are null or coarse: the first such process's reason. */
 static const char *reason_of(const json_t *parts)
 {
     EL_EACH(part, parts)
@@ -208,8 +206,6 @@ json_t *el_record_system_of_job(json_t *parts)
         EL_KEY("reason", reason_of(parts)), EL_KEY("processes", parts));
 }
 
-/* ---- GPUs: what the driver said of each, and NCCL of itself ---- */
-
 json_t *el_record_gpu(const struct el_nvml_figures *f)
 {
     if (!f) return json_null();
@@ -227,7 +223,7 @@ json_t *el_record_gpu(const struct el_nvml_figures *f)
         EL_KEY("samples", f->n_looks), EL_KEY("window_s", f->window_s), EL_KEY("reason", el_json_filled(f->reason)));
 }
 
-/* Whether another member is on the same card; `apart_p`: one of another process is. */
+/* `apart_p`: a member of another process is on the card. */
 static bool is_shared(const json_t *members, size_t position, bool *apart_p)
 {
     const json_t *member = json_array_get(members, position);
@@ -258,7 +254,7 @@ void el_record_shared_cards(json_t *members, json_t *processes)
     }
 }
 
-/* Settings as they were given: the libraries say nowhere what they made of them. */
+/* Settings as given; libraries do not report their effective values. */
 static json_t *variables(const char *const *prefixes)
 {
     json_t *variables = json_object();
