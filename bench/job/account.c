@@ -1,4 +1,3 @@
-/* A process's account of a launch: what each of its members did and held, and what the system says of the process. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -7,7 +6,6 @@
 #include "bench/record/record.h"
 #include "runtime/layout/parts.h"
 
-/* What the recorder says of a member. */
 static enum el_status ask_recorder(const struct el_job_measurement *m, int i, struct el_member_account *account)
 {
     const struct el_recorder *recorder = el_job_recorder(m, i);
@@ -96,7 +94,7 @@ enum el_status el_job_account(const struct el_job_measurement *m, json_t **accou
     }
     for (int i = 0; i < m->open.n; i++) {
         bytes[m->open.first + i] = m->window.memory[i].end_bytes;
-        if (!el_device_is_host_memory(m->open.devices[i])) continue; /* a GPU's memory is no part of the process's */
+        if (!el_device_is_host_memory(m->open.devices[i])) continue; /* a GPU's memory is not the process's */
         own = own < 0 || m->window.memory[i].end_bytes < 0 ? -1 : own - m->window.memory[i].end_bytes;
     }
     json_t *process =

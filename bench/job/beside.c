@@ -1,7 +1,6 @@
-/* Devices that train the same model beside the measured one: each has a thread, a device and a training of its own, and
- * nothing of them is recorded. All begin each step together, as the replicas of a data-parallel job do, so that
- * the ops which use memory most run at the same time. Of each one it is kept how long its steps take: devices of one
- * machine are not always equally fast. */
+/* Devices that train the same model beside the measured one, each with its own thread and training; nothing is
+ * recorded. All begin each step together, like data-parallel replicas, so that memory-heavy ops coincide. Their step
+ * times are kept, because a machine's devices may differ in speed. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -9,7 +8,7 @@
 #include "bench/job/measurement.h"
 #include "runtime/base/clock.h"
 
-/* How long a device took, from when all began a step to when it was ready for the next one. */
+/* From the common begin of a step until ready for the next one. */
 struct pace {
     int64_t began_ns, took_ns; /* of all steps after the warm-up */
     int64_t n_steps;
@@ -32,11 +31,11 @@ struct el_job_beside {
     bool ended;
     struct el_error error; /* of the first that failed */
     struct pace pace;      /* of the measured device */
-    int n;                 /* neighbours that are there */
+    int n;                 /* open neighbours */
     struct neighbour of[EL_MEMBERS_MAX];
 };
 
-/* Under the lock. */
+/* Needs the lock. */
 static void count_step(const struct el_job_beside *b, struct pace *pace)
 {
     int64_t now_ns = el_clock_ns();
@@ -114,7 +113,7 @@ static enum el_status start(struct el_job_beside *b)
 
 enum el_status el_job_beside_open(const struct el_job *job, struct el_job_beside **beside_p)
 {
-    enum { STEPS = 100000 }; /* then it begins anew */
+    enum { STEPS = 100000 }; /* then it restarts */
     if (!job->trial->beside) return EL_OK;
     struct el_job_beside *b = calloc(1, sizeof *b);
     if (!b) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what trains beside the device");
@@ -138,7 +137,7 @@ enum el_status el_job_beside_meet(struct el_job_beside *b)
     return status == EL_OK ? EL_OK : el_error_give(&b->error);
 }
 
-/* A neighbour that waits for the next step has counted one more than the measured device. */
+/* A waiting neighbour has counted one step more than the measured device. */
 static json_t *ratios_of(const struct el_job_beside *b)
 {
     json_t *ratios = json_array();

@@ -1,5 +1,5 @@
-/* Arrivals at collectives and messages, and where a model is in stages its windows, from all ranks and back to them.
- * What they come to is profiles/collectives.c's. */
+/* Gathers arrivals at collectives and messages, and windows of models in stages; profiles/collectives.c evaluates
+ * them. */
 #include "bench/job/measurement.h"
 
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 #include "bench/base/jvalue.h"
 #include "profiles/ranks.h"
 
-enum { TIMES_MAX = 1 << 17 }; /* of one member: beyond, waits are not separated */
+enum { TIMES_MAX = 1 << 17 }; /* per member; waits are not separated beyond it */
 
 struct place {
     int position;
-    size_t n; /* operations a step */
+    size_t n; /* operations per step */
 };
 
-/* What rank 0 tells all; behind it the members' places, and their times, one after the other. */
+/* Sent from rank 0 to all; the members' places and times follow. */
 struct header {
     int n_members; /* 0: nothing is known */
     bool in_stages;
@@ -28,7 +28,7 @@ struct told {
     int64_t *times;
 };
 
-/* Of one member: when the last one arrived [n_steps][n], then [n_steps] windows where the model is in stages. */
+/* A member's last arrivals [n_steps][n], then [n_steps] windows if in stages. */
 static size_t times_of_member(const struct told *told, int i)
 {
     return told->header.n_steps * (told->places[i].n + (told->header.in_stages ? 2 : 0));
@@ -59,7 +59,7 @@ static json_t *spans_json(const struct el_job_measurement *m, const struct el_sp
     return times;
 }
 
-/* Numbers of operations as texts: JSON has no 64 bits without a sign. */
+/* Operations as texts, because JSON has no unsigned 64 bits. */
 static json_t *member_json(const struct el_job_measurement *m, int position, const struct el_collectives *c)
 {
     json_t *operations = json_array(), *links = json_array();
@@ -116,7 +116,7 @@ static enum el_status read_member(const json_t *part, struct members *members)
     return EL_OK;
 }
 
-/* Of rank 0's first member, whose phases and bytes are `own`'s. Messages are no collectives. */
+/* Of rank 0's first member: phases and bytes are `own`'s. Skips messages. */
 static enum el_status put_figures(const struct members *members, const struct el_collectives *own, const int *matches,
                                   int n_positions, double *late_s, json_t *figures)
 {
@@ -140,7 +140,7 @@ static enum el_status put_figures(const struct members *members, const struct el
     return EL_OK;
 }
 
-/* From the first forward to the last backward of all stages through which member `m`'s data go. */
+/* From the first forward to the last backward of all stages that member `m`'s data go through. */
 static struct el_span window_of(const struct el_layout *layout, const struct members *members, int m, size_t step)
 {
     struct el_span window = {INT64_MAX, INT64_MIN};
@@ -157,7 +157,7 @@ static struct el_span window_of(const struct el_layout *layout, const struct mem
     return window.begin_ns < window.end_ns ? window : (struct el_span){0};
 }
 
-/* The step whose first member's window is the median. */
+/* By the first member's window. */
 static size_t median_step(const int64_t *windows, size_t n_steps)
 {
     for (size_t i = 0; i < n_steps; i++) {
@@ -179,7 +179,6 @@ static bool has_collectives(const struct el_collectives *member)
     return false;
 }
 
-/* Who is late, and who is waited for: each member's, by position. */
 static enum el_status put_arrivals(const struct members *members, json_t *arrivals)
 {
     struct el_rank_row *rows = calloc((size_t)members->n, sizeof *rows);
@@ -197,7 +196,6 @@ static enum el_status put_arrivals(const struct members *members, json_t *arriva
     return status;
 }
 
-/* The figures are those of rank 0's first member. */
 static enum el_status fill_figures(struct el_job_measurement *m, int segment, const struct members *members,
                                    const int *matches, size_t n)
 {
@@ -237,11 +235,10 @@ static enum el_status fill_times(struct el_job_measurement *m, int segment, cons
     return status;
 }
 
-/* On rank 0: what the ranks gave, into the times of last arrivals and the figures. */
 static enum el_status relate(struct el_job_measurement *m, int segment, const struct members *members,
                              struct told *told)
 {
-    bool agree = members->n > 1; /* members have as many steps */
+    bool agree = members->n > 1; /* equal numbers of steps */
     for (int i = 1; i < members->n; i++) agree = agree && members->list[i].n_steps == members->list[0].n_steps;
     if (!agree) return EL_OK;
     told->header = (struct header){
@@ -274,7 +271,7 @@ static enum el_status analyse(struct el_job_measurement *m, int segment, const j
 
 /* ---- what all ranks are told ---- */
 
-/* The member's times on this rank's own clock. */
+/* On this rank's own clock. */
 static enum el_status tell_recorder(const struct el_job_measurement *m, int segment, const struct told *told, int k,
                                     int64_t *times)
 {
@@ -310,7 +307,7 @@ static enum el_status tell_recorders(struct el_job_measurement *m, int segment, 
     return EL_OK;
 }
 
-/* Rank 0's reaches all; a rank without memory says so before anybody waits. NULL: there is none yet. */
+/* From rank 0 to all. A rank without memory reports it before anybody waits. */
 static enum el_status share_array(const struct el_job *job, void *array_p, size_t n, size_t size)
 {
     void *array;
@@ -361,7 +358,7 @@ enum el_status el_job_relate_collectives(struct el_job_measurement *m)
         m->arrivals = json_array();
     }
     EL_TRY(relate_segment(m, EL_RECORDER_MEASURED));
-    /* A stage that waits to receive is idle, in blocks with communication off too. */
+    /* A stage that waits to receive is idle, also in blocks without communication. */
     if (m->open.layout.n[EL_AXIS_STAGE] == 1) return EL_OK;
     EL_TRY(relate_segment(m, el_job_segment(EL_SEGMENT_ON)));
     return relate_segment(m, el_job_segment(EL_SEGMENT_OFF));

@@ -1,5 +1,4 @@
-/* Opens a trial's devices by name, each with its core. Which cores there are is cores.c's to say; binding is the
- * device's own. */
+/* Opens a trial's devices by name, each with its core. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "bench/trial/trial.h"
 #include "runtime/comm/comm.h"
 
-/* Whether its streams are threads, each with a core to compute on. */
+/* Streams are threads with a core each. */
 static bool is_on_cores(const struct el_device_name *name)
 {
     return el_backend_facts(name->backend).on_host;
@@ -31,7 +30,7 @@ static struct el_device_spec spec_of(const struct el_trial *trial, const struct 
     return spec;
 }
 
-/* What simulated devices need, `n` of them: NULL for others. */
+/* NULL for devices that are not simulated. */
 static enum el_status open_sources(const struct el_job *job, const struct el_cores *cores, int n,
                                    struct el_job_devices *open)
 {
@@ -57,7 +56,7 @@ static enum el_status open_each(const struct el_job *job, const struct el_cores 
     int spare[EL_MEMBERS_MAX];
     bool on_cores = is_on_cores(&trial->devices[0]);
     bool apart = on_cores && el_cores_spare(cores, trial->devices, trial->n_devices, spare);
-    double most_bytes = el_host_free_bytes("") / 2 / trial->n_devices; /* that a disturbance may take */
+    double most_bytes = el_host_free_bytes("") / 2 / trial->n_devices; /* limit for an injected disturbance */
     open->time_sliced = on_cores && trial->n_devices > 1 && !apart;
     for (; open->n < wanted; open->n++) {
         int position = open->first + open->n;

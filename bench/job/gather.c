@@ -1,7 +1,6 @@
-/* What ranks tell each other, a text each over the bootstrap: their parts of a document, where a rank that failed takes
- * part too, so that one failure gives one clear message and nobody waits in vain; and, under a user's own launcher,
- * what they were asked to do. One that was given other options would train another model, or wait in another
- * collective, and the record would say rank 0's. Ranks that evenload starts share one command line. */
+/* Gathers a text from each rank: parts of a document, with failed ranks taking part so that nobody waits in vain; and,
+ * under the user's own launcher, the options. With other options a rank would train another model or wait in another
+ * collective, and the record would show rank 0's. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -33,7 +32,7 @@ static void add(json_t *phrases, const char *format, ...)
     json_array_append_new(phrases, el_json_string(text));
 }
 
-/* "with --optimizer adam": a phrase for each option, given or not, in the order of the rows. */
+/* "with --optimizer adam": a phrase per option, given or not, in row order. */
 static json_t *list_options(unsigned command, const struct el_options *options)
 {
     json_t *phrases = json_array();
@@ -52,7 +51,6 @@ static json_t *list_options(unsigned command, const struct el_options *options)
     return phrases;
 }
 
-/* The first phrase of `rank` that differs from rank 0's. */
 static enum el_status compare_phrases(const json_t *own, int rank, const char *text, const char *verb,
                                       const char *advice)
 {
@@ -70,7 +68,7 @@ static enum el_status compare_phrases(const json_t *own, int rank, const char *t
     return status;
 }
 
-/* Steals `phrases`. Nobody may wait for a rank that has no memory for its text: what cannot be read says that. */
+/* Steals `phrases`. A rank without memory sends an unreadable text, so that nobody waits. */
 static enum el_status compare(struct el_bootstrap *bootstrap, json_t *phrases, const char *verb, const char *advice)
 {
     char *text = json_dumps(phrases, JSON_COMPACT), **texts = NULL;
@@ -99,7 +97,7 @@ enum el_status el_job_compare_data(struct el_bootstrap *bootstrap, const struct 
     return compare(bootstrap, phrases, "reads", "give all ranks the same data");
 }
 
-/* On other hosts it may take a moment. */
+/* Other hosts may see it late. */
 static bool is_seen(const char *path)
 {
     enum { TRIES = 10, TRY_NS = 100000000 };
@@ -107,7 +105,7 @@ static bool is_seen(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* By a file that rank 0 makes there. If there is no room for it, there is none for checkpoints either. */
+/* Rank 0 makes a file there; without room for it there is none for checkpoints. */
 static enum el_status check_shared(struct el_bootstrap *bootstrap, const char *dir)
 {
     char path[EL_PATH_BYTES + 64] = "";
@@ -142,7 +140,7 @@ enum el_status el_job_compare_checkpoints(struct el_bootstrap *bootstrap, const 
 
 /* ---- parts of a document ---- */
 
-/* A peer that lost its partner is not the failure that explains the others. */
+/* A lost peer does not explain the others' failures. */
 static void take_error(const json_t *whole, struct el_error *error)
 {
     enum el_status status = (enum el_status)json_integer_value(json_object_get(whole, "status"));
@@ -163,7 +161,7 @@ enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json
     char *text = json_dumps(whole, JSON_COMPACT);
     json_decref(whole);
     el_error_take(mine, error_p);
-    /* Nobody may wait for a rank that has no memory for its account: what cannot be read says that. */
+    /* a rank without memory sends an unreadable text, so that nobody waits */
     enum el_status status = el_bootstrap_gather(job->bootstrap, text ? text : "", &texts);
     free(text);
     EL_TRY(status);

@@ -1,5 +1,4 @@
-/* One launch of one trial: devices, recorders, training, and what each rank gives of it. What is in an account and in
- * the document is account.c's and repeat.c's; what repeats come to is record.c's. */
+/* One launch of one trial: devices, recorders, training, and each rank's account. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -28,8 +27,7 @@ static enum el_status open_recorders(struct el_job_measurement *m)
     return EL_OK;
 }
 
-/* Profilers name the library that NVTX is to load in this variable; without one, marks would cost something for nobody.
- */
+/* Profilers name their NVTX library in this variable; without one, marks would only cost time. */
 static void mark_for_profiler(struct el_job_measurement *m)
 {
     const char *library = getenv("NVTX_INJECTION64_PATH");
@@ -37,7 +35,7 @@ static void mark_for_profiler(struct el_job_measurement *m)
     for (int i = 0; i < m->open.n && m->watched; i++) m->probes[i].watch = &m->watch;
 }
 
-/* Flows in a trace from the host to what its devices do later. A profiler that is attached shows its own. */
+/* Arrows in a trace from the host to its devices' later work. An attached profiler draws its own. */
 static void watch_launches(struct el_job_measurement *m)
 {
     if (!*m->job->trial->trace || m->watched || m->open.n == 0 || !el_device_is_asynchronous(m->open.devices[0]))
@@ -69,7 +67,7 @@ static void begin_segment(void *context, int member, enum el_segment segment)
     if (recorder) el_recorder_segment(recorder, el_job_segment(segment));
 }
 
-/* A rank dies, or stops, where --inject says so. */
+/* --inject: the rank dies or stops here. */
 static void fall(const struct el_job_measurement *m, int member, int64_t step)
 {
     const int n_each = m->open.n / m->n_workers;
@@ -112,7 +110,7 @@ static enum el_status train(struct el_job_measurement *m)
     return EL_OK;
 }
 
-/* Whether a rank for which a collective waited in vain is stopped: nobody would come to an agreement with it. */
+/* Whether the rank that a collective waited for is stopped: it could not take part in an agreement. */
 static bool lost_a_rank(const struct el_job *job, enum el_status *status)
 {
     struct el_error error;
@@ -125,7 +123,7 @@ static bool lost_a_rank(const struct el_job *job, enum el_status *status)
     return true;
 }
 
-/* While nobody computes: all others wait for rank 0. */
+/* While all others wait for rank 0 and nobody computes. */
 static void look_at_cores(struct el_job_measurement *m)
 {
     int cpus[EL_MEMBERS_MAX];
@@ -133,7 +131,6 @@ static void look_at_cores(struct el_job_measurement *m)
     m->core_rate_pct = fmin(m->core_rate_pct, el_core_rate_pct(cpus, el_job_device_cpus(m->job, cpus)));
 }
 
-/* Trains between two looks at the clocks, and lets the recorders know when all members had arrived where. */
 static enum el_status train_and_relate(struct el_job_measurement *m)
 {
     struct el_bootstrap *bootstrap = m->job->bootstrap;
@@ -150,7 +147,6 @@ static enum el_status train_and_relate(struct el_job_measurement *m)
     return el_job_relate_collectives(m);
 }
 
-/* "oom", "failed", ... */
 static const char *job_status(enum el_status status)
 {
     switch (status) {
@@ -187,15 +183,15 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     m->core_rate_pct = NAN;
     m->events = el_bootstrap_rank(job->bootstrap) == 0 ? el_events_open(job->trial->checkpoint) : -1;
     el_events_add(m->events, "start", 0);
-    /* Nobody may wait in training for a rank that could not begin it. */
+    /* nobody waits in training for a rank that could not begin */
     enum el_status status = el_bootstrap_agree(job->bootstrap, open_measurement(m));
     if (status == EL_OK) status = train_and_relate(m);
     if (status == EL_OK) status = el_job_account(m, &account);
-    if (status == EL_OK && m->result.simulated && job->repeat == 0) /* the same in all launches: told by the first */
+    if (status == EL_OK && m->result.simulated && job->repeat == 0) /* equal in all launches */
         status = el_job_predict(job, &m->open, true, &m->prediction);
     enum el_status gathered = m->alone ? status : el_job_gather(job, status, account, &accounts, &error);
     *repeat_p = NULL;
-    if (gathered != EL_OK) el_error_take(gathered, &error); /* a rank is gone: rank 0 can still say so */
+    if (gathered != EL_OK) el_error_take(gathered, &error); /* a rank is gone: rank 0 can still report it */
     if (accounts && error.status == EL_OK)
         *repeat_p = el_job_repeat(m, accounts);
     else if (accounts || (gathered != EL_OK && el_bootstrap_rank(job->bootstrap) == 0))
@@ -218,8 +214,7 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     return error.status != EL_OK ? el_error_give(&error) : status;
 }
 
-/* ---- the gate's work: a mode's first steps against the reference on one device. How far apart they may be, and what
- * follows, is campaign/gate.c's ---- */
+/* ---- the gate: a mode's first steps against the reference on one device; campaign/gate.c judges ---- */
 
 static bool on_gpus(const struct el_job *job)
 {
@@ -244,8 +239,8 @@ static enum el_status first_steps(const struct el_job *job, double *loss_p, doub
     return status;
 }
 
-/* On a CPU device of its own, without a limit of memory, since it takes the whole batch. GPUs are held against it too:
- * what both get right is not an error that they share. */
+/* On a CPU device without memory limit, because it takes the whole batch. GPUs are compared with it too, so that they
+ * share no error with the reference. */
 static enum el_status reference(const struct el_job *job, double *loss_p, double **grads_p)
 {
     struct el_cores cores;

@@ -1,6 +1,5 @@
-/* What a simulated launch's times are worth: what they rest on, and how far the launches of the records that they come
- * from let them go. Each draw takes one launch of each record of training, and calls of each record of the wire drawn
- * again, and predicts the step once more; docs/metrics.md says how an interval comes of it. */
+/* The basis and the spread of simulated times. Each draw resamples one launch of each training record and the calls of
+ * each wire record, and predicts the step again (docs/metrics.md). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,8 @@
 
 enum { DRAWS = 20, WARMUP = 2, STEPS = 2 }; /* ddp's buckets are rebuilt after the first step */
 
-/* The error of the model: the root mean square of log(predicted / measured), by scripts/prediction-error --coverage, of
- * ddp and pipeline on two cores in 8 sessions (0.063 and 0.089). The launches' scatter is in it too. */
+/* Model error: root mean square of log(predicted / measured) by scripts/prediction-error --coverage, for ddp and
+ * pipeline on two cores in 8 sessions (0.063 and 0.089). Includes the scatter of launches. */
 static const double MODEL_ERROR = 0.08;
 
 /* ---- what times rest on ---- */

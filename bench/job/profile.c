@@ -1,5 +1,4 @@
-/* What --profile and --trace ask for, when training has ended: this process's tables by op, and the trace
- * files of its ranks. */
+/* --profile and --trace after training: tables by op, and ranks' trace files. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "profiles/op_table.h"
 #include "profiles/trace.h"
 
-enum { CYCLES_MAX = 32 }; /* that are written as files */
+enum { CYCLES_MAX = 32 }; /* written as files */
 
 static json_t *row_json(const struct el_op_row *row)
 {
@@ -43,9 +42,8 @@ static enum el_status add_table(const struct el_job_measurement *m, int i, const
 
 enum { FILE_BYTES = EL_PATH_BYTES + 64 };
 
-/* The file of a rank, called as torch's tensorboard_trace_handler calls those of a worker, so that TensorBoard finds
- * it; or (negative) the folder. The first cycle's files stand in the folder of --trace itself, where
- * tools look for them. */
+/* A rank's file, named like torch's tensorboard_trace_handler does, for TensorBoard; or (negative) the folder. The
+ * first cycle's files are in --trace's own folder, where tools look. */
 static void name_file(const char *trace, int64_t cycle, int rank, char path[FILE_BYTES])
 {
     char of_cycle[32] = "", of_rank[32] = "";
@@ -66,7 +64,7 @@ static bool is_rank(const char *name)
     return fnmatch("rank-[0-9]*.pt.trace.json", name, 0) == 0;
 }
 
-/* What a job of more ranks, or of more cycles, left in the folder before: tools take all files there for one job's. */
+/* Removes files of an earlier job with more ranks or cycles: tools take all files for one job's. */
 static void remove_older(const char *trace, int n_ranks, int64_t n_cycles)
 {
     char folder[FILE_BYTES];

@@ -1,4 +1,4 @@
-/* Rank 0's document of a launch: what training gave, and every rank's account. Fields: record.h. */
+/* Rank 0's document of a launch (fields: record.h). */
 #include <string.h>
 
 #include <math.h>
@@ -16,7 +16,7 @@ static json_t *accuracy(double value)
     return value < 0 ? json_null() : json_real(value);
 }
 
-/* Tokens stand for bytes of the text, but for ids that were drawn. */
+/* Tokens are bytes of the text, except drawn ids. */
 static json_t *score_of(const struct el_score *score, const struct el_trial *trial)
 {
     const double loss = score->loss / score->counted;
@@ -27,7 +27,6 @@ static json_t *score_of(const struct el_score *score, const struct el_trial *tri
                       EL_KEY("correct", (int64_t)score->correct), EL_KEY("counted", (int64_t)score->counted));
 }
 
-/* The score of all, and a row per rank. */
 static json_t *evaluation_of(const struct el_evaluation *evaluation, const struct el_trial *trial)
 {
     if (evaluation->n_ranks == 0) return json_null();
@@ -86,7 +85,7 @@ static json_t *control_of(const struct el_job_measurement *m)
                       EL_KEY("off_ms", off));
 }
 
-/* Of measured steps those that were recorded, or those that the headline is made of. */
+/* Recorded steps, or those of the headline. */
 static json_t *steps_of(const struct el_train_result *result, const int64_t *times_ns, bool recorded)
 {
     json_t *ms = json_array();
@@ -96,7 +95,7 @@ static json_t *steps_of(const struct el_train_result *result, const int64_t *tim
     return ms;
 }
 
-/* The loop's time for a step: with the host's reading of the loss. Virtual time has none. */
+/* The loop's time per step, including reading the loss. NAN in virtual time. */
 static double mean_wall_ms(const struct el_train_result *result)
 {
     double sum_ms = 0;
@@ -121,14 +120,14 @@ static json_t *rank_losses(const struct el_train_result *result)
     return rows;
 }
 
-/* What means of shares count in the loss; NULL: no shares were given, or there is one mean. */
+/* How unequal shares' means count in the loss; NULL: equal shares, or one mean. */
 static const char *share_weights(const struct el_train_config *train)
 {
     bool several = el_mode_find(train->mode)->loss == EL_LOSS_OF_RANKS || train->loss_in_replica;
     return train->shares.n == 0 || !several ? NULL : train->by_samples ? "samples" : "equal";
 }
 
-/* Why the trial's products of bf16 are made of f32; NULL: they are not. */
+/* Why bf16 products are made of f32; NULL: they are not. */
 static const char *emulated(const struct el_trial *trial)
 {
     const struct el_backend_facts facts = el_trial_backend(trial);
@@ -136,7 +135,7 @@ static const char *emulated(const struct el_trial *trial)
                                                                                              : NULL;
 }
 
-/* The rates of --machine, which real devices are held against. Its file was read before, and found good. */
+/* Rates of --machine for real devices. The file was validated before. */
 static json_t *machine_of(const struct el_trial *trial)
 {
     struct el_machine machine;
@@ -198,7 +197,6 @@ static void put_accounts(json_t *repeat, const struct el_job_measurement *m, con
     el_json_put(repeat, "system", system);
 }
 
-/* All ranks' tables under the first one's schedule; nothing where no profile was asked for. */
 static void put_profile(json_t *repeat, const json_t *accounts)
 {
     json_t *profile = json_object_get(json_array_get(accounts, 0), "profile");
@@ -209,7 +207,7 @@ static void put_profile(json_t *repeat, const json_t *accounts)
     json_object_set(repeat, "profile", profile);
 }
 
-/* Kernels were to be disturbed, and none of that name was there. */
+/* An injection named kernels that do not exist. */
 static bool no_such_op(const struct el_job_measurement *m)
 {
     bool wanted = false, found = false;
@@ -221,7 +219,6 @@ static bool no_such_op(const struct el_job_measurement *m)
     return wanted && !found;
 }
 
-/* With the driver's and the libraries' versions where the devices are GPUs. */
 static json_t *environment_of(const struct el_device *device)
 {
     json_t *environment = el_environment();

@@ -1,5 +1,5 @@
-/* What the system and the driver say over a process's measured steps. Members may be threads: whoever begins first and
- * whoever ends last make the system's window; a GPU's, and a device's memory, are each member's own. */
+/* Members may be threads: the first to begin and the last to end define the system's window; GPU and memory readings
+ * are each member's own. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

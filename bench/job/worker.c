@@ -1,5 +1,4 @@
-/* A launched process: its options from its arguments, its part, and on rank 0 the document that is written. Its
- * standard output and error are the rank's log. */
+/* A launched process. Standard output and error are the rank's log. */
 #include "bench/job/worker.h"
 
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
-/* The one place where what a launcher says becomes a bootstrap: launch/ knows no communicators, and comm/ reads no
+/* The only place where a launcher's settings become a bootstrap: launch/ knows no communicators, comm/ reads no
  * environment. */
 enum el_status el_join(const struct el_launch_place *place, double patience_s, struct el_bootstrap **bootstrap_p)
 {
@@ -39,7 +38,7 @@ enum el_status el_worker_join(struct el_worker *worker, bool several)
     return several ? el_join_environment(&worker->bootstrap) : el_bootstrap_open("self", &worker->bootstrap);
 }
 
-/* What is done of a trial's job: RESULT REPEAT ORDER ID. */
+/* Arguments: RESULT REPEAT ORDER ID. */
 static enum el_status work(struct el_worker *worker,
                            enum el_status (*part)(const struct el_job *job, json_t **document_p))
 {
@@ -54,7 +53,7 @@ static enum el_status work(struct el_worker *worker,
                          set.trials->id);
         el_trials_free(&set);
     }
-    /* Nobody may wait in the job for a rank that could not begin it. */
+    /* nobody waits for a rank that could not begin */
     enum el_status agreed = el_bootstrap_agree(worker->bootstrap, status);
     if (agreed == EL_OK) agreed = el_job_compare_checkpoints(worker->bootstrap, set.trials);
     if (agreed == EL_OK) {
