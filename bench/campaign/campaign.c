@@ -1,4 +1,3 @@
-/* Trials and their repeats into results.json. Launching is runner.c's; what repeats come to is record.c's. */
 #include "bench/campaign/campaign.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@ json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int r
     return &campaign->repeats[trial * campaign->options->repeats + repeat];
 }
 
-/* Whether what is written anew holds all of `trial`, of a run's document. */
+/* Whether the new results.json holds all of `trial`. */
 static bool keeps(const struct el_campaign *c, const json_t *trial)
 {
     if (json_array_size(json_object_get(trial, "repeats")) > (size_t)c->options->repeats) return false;
@@ -33,7 +32,7 @@ static bool keeps(const struct el_campaign *c, const json_t *trial)
     return false;
 }
 
-/* Writing results.json anew must not take trials out of it that somebody else measured, or another build. */
+/* results.json must not lose trials that another user or build measured. */
 static enum el_status keep_others(struct el_campaign *c)
 {
     char path[EL_PATH_BYTES];
@@ -56,7 +55,7 @@ static enum el_status keep_others(struct el_campaign *c)
     return status;
 }
 
-/* A trial's document from its repeats so far; null without any. */
+/* null without repeats. */
 static enum el_status make_trial(const struct el_campaign *c, int t)
 {
     json_t *repeats = json_array(), *trial = json_null();
@@ -74,7 +73,7 @@ static enum el_status make_trial(const struct el_campaign *c, int t)
     return status;
 }
 
-/* What an earlier command measured, by the same build and configuration. Failures are tried again. */
+/* Loads repeats of the same build and configuration; failures are measured again. */
 static enum el_status load(struct el_campaign *c)
 {
     for (int t = 0; t < c->set.n; t++) {
@@ -90,7 +89,7 @@ static enum el_status load(struct el_campaign *c)
     return EL_OK;
 }
 
-/* What is in a folder of checkpoints goes when the job writes its own: it may only be what the job goes on from. */
+/* The job replaces the folder's checkpoints, so they may only be those it resumes from. */
 static enum el_status check_checkpoints(const struct el_campaign *c)
 {
     const char *dir = c->options->checkpoint, *resume = c->options->resume;
@@ -109,8 +108,8 @@ static enum el_status check_checkpoints(const struct el_campaign *c)
     return EL_OK;
 }
 
-/* Made when nothing is refused any more; locked as a store is, until the process ends, since files of two
- * jobs in one checkpoint would look like one's. */
+/* Called when nothing can be refused any more. The lock lasts until the process ends: two jobs' files in one checkpoint
+ * would look like one's. */
 static enum el_status take_checkpoints(const struct el_campaign *c, size_t *existing_p)
 {
     const char *dir = c->options->checkpoint;
@@ -198,7 +197,7 @@ void el_campaign_undo(struct el_campaign *campaign)
     el_store_forget(&campaign->store);
 }
 
-/* The command that measures all of it again, in another folder; null: it is too long. */
+/* The command that repeats all of it in another folder; null: too long. */
 static json_t *command_of(const struct el_campaign *c)
 {
     struct el_options *options = malloc(sizeof *options);

@@ -1,4 +1,4 @@
-/* The gate's judgement and its rows. The arithmetic is a worker's (job/measure.c). */
+/* The gate's judgement and rows. */
 #include "bench/campaign/gate.h"
 
 #include <math.h>
@@ -7,8 +7,7 @@
 #include "bench/base/jvalue.h"
 #include "runtime/gate/gate.h"
 
-/* Of each mode the most devices, and there the smallest batch: what differs there differs everywhere. NULL: no trial.
- */
+/* The mode's trial with the most devices, there with the smallest batch. NULL: none. */
 static const struct el_trial *smallest(const struct el_campaign *campaign, const char *mode, bool bucket_view)
 {
     const struct el_trial *found = NULL;
@@ -30,7 +29,7 @@ json_t *el_gate_judge(const char *mode, bool bucket_view, const json_t *verdict)
     double loss_limit = el_json_number(verdict, "loss_limit");
     double gradient_limit = el_json_number(verdict, "gradient_limit");
     bool compared = !strcmp(status, "ok");
-    bool same_loss = difference <= loss_limit, same_gradients = worst <= gradient_limit; /* a NaN is neither */
+    bool same_loss = difference <= loss_limit, same_gradients = worst <= gradient_limit; /* false for NaN */
     json_t *reason = !compared ? json_sprintf("its first steps could not be compared with the reference (%s): %s",
                                               status, el_json_text(verdict, "reason", "no reason was given"))
                      : !same_gradients
@@ -44,7 +43,7 @@ json_t *el_gate_judge(const char *mode, bool bucket_view, const json_t *verdict)
                       EL_KEY("worst", worst), EL_KEY("parameter", parameter));
 }
 
-/* Whether it differs by no more than what a switched maximum explains. */
+/* A switched maximum can explain the difference. */
 static bool is_chance(const struct el_trial *trial, const json_t *verdict)
 {
     double worst = el_json_number(verdict, "worst");
@@ -52,8 +51,8 @@ static bool is_chance(const struct el_trial *trial, const json_t *verdict)
            worst <= EL_GATE_SWITCHED;
 }
 
-/* What an earlier command found stands where the mode agreed: the name has configuration and build in it. All else is
- * tried again, and what may have been an accident twice. NULL: interrupted. */
+/* Keeps earlier agreements, as the name includes configuration and build; possible accidents are tried twice. NULL:
+ * interrupted. */
 static enum el_status verdict_of(const struct el_campaign *campaign, const struct el_runner *runner,
                                  const struct el_trial *trial, json_t **verdict_p)
 {

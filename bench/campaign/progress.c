@@ -1,4 +1,3 @@
-/* Progress. It prints and measures nothing but its own time. */
 #include "bench/campaign/progress.h"
 
 #include <stdarg.h>
@@ -28,7 +27,7 @@ void el_progress_phase(struct el_progress *progress, const char *what)
     fflush(stderr);
 }
 
-/* "about 1 min 20 s left", by the mean of the launches so far. */
+/* "about 1 min 20 s left", from the mean launch. */
 static void estimate(const struct el_progress *progress, char *text, size_t bytes)
 {
     text[0] = 0;

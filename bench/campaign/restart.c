@@ -13,13 +13,13 @@
 
 struct restarts {
     struct el_trial *trial;
-    int least, most; /* devices; 0: always as many */
+    int least, most; /* devices; 0: constant */
     struct el_device_name lost[EL_MEMBERS_MAX];
     int n_lost, n;
-    char resume[EL_PATH_BYTES], inject[EL_PATH_BYTES]; /* as the job began */
+    char resume[EL_PATH_BYTES], inject[EL_PATH_BYTES]; /* at the job's begin */
     json_t *list;
     int events;
-    /* A device has come: when this checkpoint has been followed by another one, the job is ended. */
+    /* a device has come: the job ends after one more checkpoint */
     bool coming, came;
     int64_t seen;
 };
@@ -31,7 +31,7 @@ static bool is_lost(const json_t *document)
 
 /* ---- devices ---- */
 
-/* "rank 1 was killed ...", "...; rank 1 does not answer"; -1: the reason names none. */
+/* -1: the reason names no rank. */
 static int rank_of(const char *reason)
 {
     int rank = -1;
@@ -44,7 +44,7 @@ static void set_devices(struct restarts *r, int n)
 {
     struct el_trial *trial = r->trial;
     if (trial->procs == trial->n_devices) trial->procs = n;
-    if (trial->elastic_device) { /* the linear rule: Goyal et al., 2017 */
+    if (trial->elastic_device) { /* linear scaling: Goyal et al., 2017 */
         trial->train.global_batch = trial->train.global_batch / trial->n_devices * n;
         trial->train.lr *= (double)n / trial->n_devices;
     }
@@ -62,7 +62,7 @@ static void leave(struct restarts *r, int rank)
     set_devices(r, trial->n_devices - 1);
 }
 
-/* The one that was lost last, behind the others. */
+/* Adds the last lost device at the end. */
 static void come(struct restarts *r)
 {
     r->coming = r->came = false;
@@ -71,7 +71,7 @@ static void come(struct restarts *r)
     set_devices(r, r->trial->n_devices + 1);
 }
 
-/* Called while the job runs; true: it is to be ended. */
+/* Called while the job runs; true ends it. */
 static bool has_come(void *context)
 {
     struct restarts *r = context;
@@ -91,7 +91,7 @@ static bool has_come(void *context)
 
 /* ---- again ---- */
 
-/* Whether the job wrote it, all of it is there, and steps are left to do: a rank may be lost after the last one. */
+/* Written by this job, complete, and with steps left: a rank may be lost after the last one. */
 static bool is_own(const struct el_trial *trial, const char *path)
 {
     struct el_checkpoint *checkpoint;
@@ -105,7 +105,7 @@ static bool is_own(const struct el_trial *trial, const char *path)
     return own;
 }
 
-/* To its last checkpoint, or to where it began. Returns the step. */
+/* Sets `resume` to the last checkpoint, or the job's begin. Returns the step. */
 static int64_t find_back(struct restarts *r)
 {
     struct el_trial *trial = r->trial;
@@ -117,7 +117,7 @@ static int64_t find_back(struct restarts *r)
     return trial->from ? el_checkpoint_step(trial->from) : 0;
 }
 
-/* What was injected to end it has done so. */
+/* The injection that ended it is used up. */
 static void go_back(struct restarts *r, const char *reason)
 {
     struct el_trial *trial = r->trial;

@@ -1,5 +1,4 @@
-/* The parent's side of a launch: arguments, log folder, time-out, and what to write when rank 0 did not. Processes are
- * runtime/launch's business. */
+/* The parent's side of a launch: arguments, logs, time-out, and a document if rank 0 wrote none. */
 #include "bench/campaign/runner.h"
 
 #include <signal.h>
@@ -24,12 +23,12 @@
 enum { VALUE_BYTES = 2048, TAIL_LINES = 5, TAIL_BYTES = 1200, REASON_BYTES = 700 };
 enum { WORDS_MAX = 8 };
 
-/* One launch: of a repeat, or of the gate. */
+/* Of a repeat or the gate. */
 struct launch {
     const struct el_runner *runner;
     const struct el_trial *trial;
     int repeat, order;        /* EL_STORE_GATE for the gate */
-    char path[EL_PATH_BYTES]; /* what rank 0 writes */
+    char path[EL_PATH_BYTES]; /* written by rank 0 */
     char log_dir[EL_PATH_BYTES];
     struct el_launch_result result;
 };
@@ -73,8 +72,7 @@ static enum el_status check_mpirun(const struct el_trial *trial)
     return el_mpirun_check_files(trial->procs);
 }
 
-/* mpirun where it is there, as its ranks' memory and transports are what users have; on cuda devices our own, since
- * NCCL needs none of it. */
+/* mpirun if present, since users' memory and transports are MPI's; on cuda devices our own, since NCCL needs no MPI. */
 static enum el_status choose_launcher(const struct el_trial *trial, enum el_launch_by *by_p)
 {
     bool mpi_comm = strcmp(trial->comm, "mpi") == 0;
@@ -100,7 +98,7 @@ enum el_status el_runner_init(struct el_runner *runner, const struct el_store *s
     return EL_OK;
 }
 
-/* Whether two parts of the trial's devices, of `of_each` one after another, have a card in common. */
+/* Whether two blocks of `of_each` devices share a card. */
 static bool share_a_card(const struct el_trial *trial, int of_each)
 {
     for (int i = 1; i < trial->n_devices; i++)
@@ -139,7 +137,7 @@ static bool on_tick(void *context, double elapsed_s)
     return !interrupted && !(runner->leave && runner->leave(runner->of_leave));
 }
 
-/* What a rank's log ends with where it says why it failed, without the program's name; NULL: nothing. */
+/* The log's last line if it is an error, without the program's name; NULL: none. */
 static const char *last_words(const char *log_dir, int rank, char *text, size_t bytes)
 {
     *text = 0;
@@ -148,7 +146,7 @@ static const char *last_words(const char *log_dir, int rank, char *text, size_t 
     return !strncmp(text, "evenload: ", strlen("evenload: ")) ? text + strlen("evenload: ") : NULL;
 }
 
-/* Every option that has a value. `argv`: room for all and NULL; owned. */
+/* `argv`: room for all options with values, and NULL; the strings are owned. */
 static enum el_status add_options(unsigned command, const struct el_options *options, char **argv)
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
@@ -164,8 +162,8 @@ static enum el_status add_options(unsigned command, const struct el_options *opt
     return EL_OK;
 }
 
-/* Starts this program again, as the trial's processes: with `words` (ended by NULL, 7 at most) and every option of the
- * command. Blocking; ends early where it is interrupted. Errors: EL_ERR_ABSENT (nobody can launch it), EL_ERR_IO. */
+/* Starts this program again as the trial's processes, with `words` (at most 7, ends with NULL) and the command's
+ * options. Blocking; ends early if interrupted. Errors: EL_ERR_ABSENT (no launcher), EL_ERR_IO. */
 static enum el_status start(const struct el_runner *runner, const struct el_trial *trial, const char *const *words,
                             unsigned command, const struct el_options *options, const char *log_dir,
                             struct el_launch_result *result_p)
@@ -192,7 +190,7 @@ static enum el_status start(const struct el_runner *runner, const struct el_tria
     return status;
 }
 
-/* With the trial as options of `run`: what the worker resolves again. */
+/* The trial travels as options of `run`. */
 static enum el_status run_launch(struct launch *launch)
 {
     const struct el_trial *trial = launch->trial;
@@ -206,13 +204,13 @@ static enum el_status run_launch(struct launch *launch)
     return start(launch->runner, trial, words, EL_CMD_RUN, &options, launch->log_dir, &launch->result);
 }
 
-/* The rank whose log tells most. */
+/* The rank with the most informative log. */
 static int speaker(const struct el_launch_result *result)
 {
     return result->failed_rank < 0 ? 0 : result->failed_rank;
 }
 
-/* What the failed rank said last, or mpirun, or the launcher's own reason. */
+/* From the failed rank's log, mpirun's, or the launcher. */
 static void find_reason(const struct launch *launch, char reason[REASON_BYTES])
 {
     const struct el_launch_result *result = &launch->result;
@@ -222,8 +220,7 @@ static void find_reason(const struct launch *launch, char reason[REASON_BYTES])
     snprintf(reason, REASON_BYTES, "%.600s", said ? said : result->ok ? "ended without a result" : result->reason);
 }
 
-/* In the worker's words, which name the file and the system's reason; on a full disk they may be missing from its log.
- */
+/* Quotes the worker, who names file and reason; on a full disk its log may lack them. */
 static enum el_status fail_unwritten(const struct launch *launch)
 {
     char reason[REASON_BYTES];
@@ -234,7 +231,6 @@ static enum el_status fail_unwritten(const struct launch *launch)
     return el_fail(EL_ERR_IO, "%s could not be written: %s", launch->path, reason);
 }
 
-/* The last lines of the logs to standard error, once a failed launch. */
 static void show_tail(const struct launch *launch)
 {
     char tail[TAIL_BYTES], name[32] = "launcher";
@@ -242,14 +238,13 @@ static void show_tail(const struct launch *launch)
     el_launch_log_tail(launch->log_dir, rank, TAIL_LINES, tail, sizeof tail);
     if (*tail)
         snprintf(name, sizeof name, "rank-%d", rank);
-    else /* what could not begin has said nothing */
+    else /* it could not begin, so its log is empty */
         el_launch_log_tail(launch->log_dir, -1, TAIL_LINES, tail, sizeof tail);
     if (*tail) el_text_line(stderr, "  last lines of %s/%s.log:", launch->log_dir, name);
     for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) el_text_line(stderr, "    %.200s", line);
 }
 
-/* Launches, and reads what rank 0 wrote: NULL where it left nothing. Errors: EL_ERR_ABSENT (nobody can launch it),
- * EL_ERR_IO. */
+/* NULL: rank 0 wrote nothing. Errors: EL_ERR_ABSENT (no launcher), EL_ERR_IO. */
 static enum el_status launch_document(struct launch *launch, json_t **document_p)
 {
     *document_p = NULL;
@@ -264,8 +259,7 @@ static enum el_status launch_document(struct launch *launch, json_t **document_p
     return !*document_p && unwritten ? fail_unwritten(launch) : EL_OK;
 }
 
-/* The result was written, and then the job did not end well. A rank that was killed explains a failure better than what
- * the others saw of it, if one of them could still write. */
+/* The job failed after writing its result. A killed rank explains a failure better than what the others saw. */
 static enum el_status note_end(const struct launch *launch, json_t *document)
 {
     const struct el_launch_result *result = &launch->result;
@@ -280,7 +274,7 @@ static enum el_status note_end(const struct launch *launch, json_t *document)
     return el_write_json(document, launch->path);
 }
 
-/* The status of a launch that left no document, with its reason, on standard error too; `status`: of the launching. */
+/* Status and reason of a launch without a document, also on standard error. `status`: of the launching. */
 static const char *explain(const struct launch *launch, enum el_status status, char reason[REASON_BYTES])
 {
     if (status != EL_OK) {
@@ -325,7 +319,7 @@ enum el_status el_runner_gate(const struct el_runner *runner, const struct el_tr
 
 /* ---- following a launch that is one long job ---- */
 
-/* Whether rank 0 says something new. */
+/* Whether rank 0 has a new line. */
 static bool hears(struct el_follow *follow)
 {
     char line[TAIL_BYTES] = "";
@@ -371,7 +365,7 @@ enum el_status el_follow_launch(struct el_follow *follow, const struct el_store 
     follow->quiet = options->quiet;
     follow->terminal = isatty(STDERR_FILENO) == 1;
     enum el_status status = start(&runner, trial, words, command, options, follow->logs, &result);
-    hears(follow); /* once more */
+    hears(follow);
     if (follow->terminal && !follow->quiet) fprintf(stderr, "\r\033[K");
     return status != EL_OK || result.cancelled || result.ok ? status
                                                             : fail_launch(follow, &result, trial->procs, store->dir);

@@ -1,4 +1,3 @@
-/* A run's folder: its names, and reading and writing what is in it. What the documents say is record.h's. */
 #include "bench/campaign/store.h"
 
 #include <errno.h>
@@ -42,7 +41,7 @@ static bool exists(const struct el_store *store, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* results/20260131-142501-compare, with -2, -3 ... where that is taken. */
+/* results/20260131-142501-compare; -2, -3 ... if taken. */
 static enum el_status make_named(const char *command, struct el_store *store)
 {
     char stamp[32];
@@ -70,7 +69,6 @@ static enum el_status check_folder(const struct el_store *store)
     return EL_OK;
 }
 
-/* With room for the names of all that will be in it. */
 static enum el_status name_folder(const char *dir, struct el_store *store)
 {
     size_t length = strlen(dir);
@@ -88,8 +86,8 @@ static enum el_status check_fresh(const struct el_store *store)
     return el_fail(EL_ERR_INVALID, "%s holds a run already: give another --out", store->dir);
 }
 
-/* On the folder itself, so that no file is left behind; the descriptor is the lock, and ends with the process. Where a
- * file system has no such locks the run goes on without. */
+/* Locks the folder itself, so no file is left behind; the descriptor holds the lock until the process ends. Some file
+ * systems have no locks: the run goes on without. */
 enum el_status el_store_lock(struct el_store *store)
 {
     if (store->locked) return EL_OK;
@@ -120,7 +118,7 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
     EL_TRY(*out ? el_folder_make(store.dir, advice) : make_named(command, &store));
     if (*out) EL_TRY(check_folder(&store));
     enum el_status status = el_store_lock(&store);
-    if (status == EL_OK) status = check_fresh(&store); /* by now nobody else can begin one */
+    if (status == EL_OK) status = check_fresh(&store); /* nobody else can begin one now */
     if (status == EL_OK) {
         *store_p = store;
         return EL_OK;
@@ -167,11 +165,11 @@ void el_folder_unmake(const char *path, size_t existing)
 
 void el_store_discard(const struct el_store *store)
 {
-    if (!store->locked) return; /* what is there is another's, who has just begun */
+    if (!store->locked) return; /* another program's files */
     for (size_t i = 0; i < N_FOLDERS; i++) {
         char path[EL_PATH_BYTES];
         el_store_path(store, path, "%s", folders[i]);
-        rmdir(path); /* fails where something is in it, as it should */
+        rmdir(path); /* fails if not empty */
     }
     el_folder_unmake(store->dir, store->existing);
 }
@@ -193,7 +191,6 @@ void el_store_path(const struct el_store *store, char *path, const char *format,
     va_end(list);
 }
 
-/* Of a launch, in one of the folders. */
 static void launch_path(const struct el_store *store, const char *folder, const struct el_trial *trial, int repeat,
                         const char *suffix, char *path)
 {

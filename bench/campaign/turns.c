@@ -1,5 +1,4 @@
-/* A campaign's launches: every trial in turns, as the plan has it, each repeat in fresh processes. What was measured is
- * on disk after every repeat, so that Ctrl-C, a crash or a full disk costs what is in progress only. */
+/* Launches: every trial in turns, each repeat in fresh processes, written to disk at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +27,7 @@ void el_plan_make(int n_trials, int repeats, uint64_t seed, struct el_plan_entry
     }
 }
 
-/* One trial of several processes stands for all of them. */
+/* One trial of several processes stands for all. */
 static void find_launcher(struct el_campaign *c)
 {
     int t = 0;
@@ -37,7 +36,7 @@ static void find_launcher(struct el_campaign *c)
         snprintf(c->no_launcher, sizeof c->no_launcher, "%s", el_error_message());
 }
 
-/* A row without a launch: refused by the gate, or a library is missing. */
+/* A row without a launch: refused by the gate, or no launcher. */
 static json_t *without_launch(const struct el_campaign *c, const struct el_plan_entry *entry, int order)
 {
     const struct el_trial *trial = &c->set.trials[entry->trial];
