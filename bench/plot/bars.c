@@ -1,4 +1,3 @@
-/* Positions and labels of bars, and the blocks that carry them. */
 #include "bench/plot/bars.h"
 
 #include <math.h>
@@ -10,9 +9,9 @@
 #include "bench/report/report.h"
 
 static const double BATCH_GAP = 1.2;
-/* On the canvas. */
+/* Pixels on the canvas. */
 static const double LETTER_PIXELS = 9, GAP_PIXELS = 9, AREA_PIXELS = 270;
-static const double WORDS_RATIO = 0.12; /* of the highest stack: what two lines of words need */
+static const double WORDS_RATIO = 0.12; /* room for two lines of words, of the highest stack */
 static const double LITTLE_RATIO = 0.02, MIB = 1048576;
 
 static double batch_of(const json_t *trial)
@@ -45,7 +44,7 @@ enum el_status el_bars_place(const json_t *trials, bool per_device, double mode_
     bars.list = calloc(n_bars + 1, sizeof *bars.list);
     if (bars.list == NULL) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu bars", n_bars);
     for (size_t i = 0; i < n; i++) {
-        if (el_data_seen(trials, i, "global_batch")) continue; /* its group has been placed */
+        if (el_data_seen(trials, i, "global_batch")) continue; /* its group is placed */
         if (bars.n > 0) x += BATCH_GAP - mode_gap;
         for (size_t k = i; k < n; k++) {
             const json_t *trial = json_array_get(trials, k);
@@ -65,7 +64,7 @@ void el_bars_free(struct el_bars *bars)
     *bars = (struct el_bars){0};
 }
 
-/* As el_bars_middle, with `batch` of all trials of one batch. */
+/* `batch`: of all trials of one batch. */
 static double middle(const struct el_bars *bars, size_t i, bool batch, size_t *end_p)
 {
     const json_t *trial = bars->list[i].trial;
@@ -90,13 +89,12 @@ static struct el_data_text mode_of(const struct el_bar *bar)
     return el_data_label(mode);
 }
 
-/* Letters of a batch's or a mode's label. */
 static size_t letters_of(const struct el_bar *bar, bool batch)
 {
     return batch ? (size_t)snprintf(NULL, 0, "batch %.0f", batch_of(bar->trial)) : strlen(mode_of(bar).text);
 }
 
-/* From a bar to the next one, so that no label of a row touches the one after it. */
+/* Distance between bars so that labels do not touch. */
 static double row_pitch(const struct el_bars *bars, bool batch)
 {
     double pitch = 0, x = 0, letters = 0;
@@ -109,8 +107,8 @@ static double row_pitch(const struct el_bars *bars, bool batch)
     return pitch;
 }
 
-/* How many bars wide the figure has to be for its labels: plots/style.gnuplot makes 24 pixels more of each bar, up to
- * 1800, and what is left of its least width for the bars is 270. */
+/* Figure width in bars that fits the labels: plots/style.gnuplot adds 24 pixels per bar, up to 1800, to a minimum that
+ * leaves 270. */
 static double width_of(const struct el_bars *bars)
 {
     double pitch = fmax(row_pitch(bars, false), row_pitch(bars, true));
@@ -127,7 +125,7 @@ static void put_devices(const struct el_bars *bars, FILE *file)
 static void put_marks(const struct el_bars *bars, FILE *file)
 {
     el_data_block(file, "x, verdict of a trial with a mark", "marks");
-    fputs("0\t \n", file); /* left of the axis: the block is never empty */
+    fputs("0\t \n", file); /* left of the axis: a block is never empty */
     for (size_t i = 0; i < bars->n; i++)
         if (el_data_has_mark(bars->list[i].trial))
             fprintf(file, "%g\t%s\n", bars->list[i].x,
@@ -154,7 +152,7 @@ void el_bars_labels(const struct el_bars *bars, const json_t *trials, const stru
         fprintf(file, "%g\tbatch %.0f\n", x, batch_of(bars->list[i].trial));
     }
     el_data_block(file, "x, status of a trial without figures", "notes");
-    fputs("0\t \n", file); /* without text: so that the block is never empty */
+    fputs("0\t \n", file); /* a block is never empty */
     for (size_t i = 0; i < bars->n; i++) {
         const struct el_bar *bar = &bars->list[i];
         const char *status = el_json_text(bar->trial, "status", "failed");
@@ -180,7 +178,7 @@ void el_bars_row(FILE *file, double x, double half, double from, double to, cons
     fputc('\n', file);
 }
 
-/* What of a bar is below the part `end`; with NULL its top. */
+/* Height below part `end`; NULL: of the bar. */
 static double top_of(const struct el_bar *bar, const struct el_bar_part *parts, const char *end, bool stacked)
 {
     double top = 0;
@@ -205,8 +203,7 @@ void el_bars_parts(const struct el_bars *bars, const struct el_bar_part *parts, 
     }
 }
 
-/* By how much the bar `i` is higher than the mean of its trial's others, which end before `end`; NAN: by little, or
- * nothing. */
+/* Bar `i` over the mean of its trial's others before `end`; NAN: little or nothing. */
 static double excess_mib(const struct el_bars *bars, size_t i, size_t end, const struct el_bar_part *parts)
 {
     double top = top_of(&bars->list[i], parts, NULL, true), others = 0;
@@ -225,8 +222,8 @@ bool el_bars_has_excess(const struct el_bars *bars, const struct el_bar_part *pa
     return any;
 }
 
-/* Bars of one trial, from `i` to `end`: a line from the first one's top over the others. Its words stand under it, and
- * over it where the others reach up to them. */
+/* A line from the first bar's top over the trial's others. The words are below it, or above if the others reach
+ * them. */
 static void put_excess(const struct el_bars *bars, size_t i, size_t end, const struct el_bar_part *parts,
                        double highest, FILE *file)
 {
@@ -246,7 +243,7 @@ void el_bars_tops(const struct el_bars *bars, const struct el_bar_part *parts, F
     double highest = 0;
     for (size_t i = 0; i < bars->n; i++) highest = fmax(highest, top_of(&bars->list[i], parts, NULL, true));
     el_data_block(file, "x, top, MiB, position of the device", "tops");
-    fputs("0\t0\t \t0\n", file); /* left of the axis: the block is never empty */
+    fputs("0\t0\t \t0\n", file); /* left of the axis: a block is never empty */
     for (size_t i = 0; i < bars->n; i++) {
         double top = top_of(&bars->list[i], parts, NULL, true);
         if (top > 0)

@@ -1,4 +1,3 @@
-/* Blocks, cells and texts of a figure's data file. Which figures there are: figures.c. */
 #include "bench/plot/data_file.h"
 
 #include <errno.h>
@@ -41,7 +40,7 @@ enum el_status el_data_save(const struct el_figure *figure, const json_t *docume
     bad |= fclose(memory) != 0;
     if (status == EL_OK && bad) status = el_fail(EL_ERR_HOST_MEMORY, "%s: out of memory", path);
     if (status == EL_OK && any) status = put_file(plots_dir, path, text);
-    if (status == EL_OK && !any) remove(path); /* of an earlier run in the same folder */
+    if (status == EL_OK && !any) remove(path); /* an earlier run's */
     free(text);
     *drawn_p = status == EL_OK && any;
     return status;
@@ -79,7 +78,7 @@ void el_data_add_name(char list[EL_NAMES_BYTES], const char *foreign)
 void el_data_block(FILE *file, const char *columns, const char *name, ...)
 {
     va_list list;
-    fputs(ftell(file) > 0 ? "\n\n# " : "# ", file); /* the block before ends */
+    fputs(ftell(file) > 0 ? "\n\n# " : "# ", file); /* ends the previous block */
     va_start(list, name);
     vfprintf(file, name, list);
     va_end(list);
@@ -110,7 +109,7 @@ void el_data_about(FILE *file, const struct el_data_about *about, const char *co
 void el_data_looks(FILE *file, const struct el_data_names *modes)
 {
     el_data_block(file, "mode, fill, ink, pattern, point, its size", "looks");
-    fputs("*\t0\t0\t0\t0\t0\n", file); /* no mode: so that the block is never empty */
+    fputs("*\t0\t0\t0\t0\t0\n", file); /* a block is never empty */
     for (const char *at = modes->present, *end; *at; at = *end ? end + 1 : end) {
         struct el_data_text name;
         end = at + strcspn(at, " ");
@@ -171,7 +170,7 @@ static const json_t *devices_of(const json_t *trial)
     return json_object_get(trial, "per_device");
 }
 
-/* The trial with the most devices says what they are. */
+/* The trial with the most devices. */
 static const json_t *widest(const json_t *trials)
 {
     const json_t *found = json_array_get(trials, 0);
@@ -183,7 +182,7 @@ static const json_t *widest(const json_t *trials)
     return found;
 }
 
-/* What all devices have at `key`, up to any of `ends` ("cpu" of "cpu:0"); else "". */
+/* The devices' common value at `key`, cut at any of `ends` ("cpu" of "cpu:0"); else "". */
 static struct el_data_text common(const json_t *devices, const char *key, const char *ends)
 {
     struct el_data_text all = {""}, own;
@@ -196,7 +195,7 @@ static struct el_data_text common(const json_t *devices, const char *key, const 
     return all;
 }
 
-/* The cores that all devices compute on; 0: the record does not say. */
+/* 0: not recorded. */
 static int count_cores(const json_t *devices)
 {
     bool used[CPUS_MAX] = {false};

@@ -1,18 +1,18 @@
-/* Accuracy on held-out samples after each epoch, against the seconds of training until then: a line per trial. */
+/* Held-out accuracy after each epoch against seconds of training: a line per trial. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/plot/plot.h"
 
 enum { WIDTH_BARS = 10 };
-static const double MARGIN = 1.12; /* between the longest line and the frame: a batch is named at its end */
+static const double MARGIN = 1.12; /* room for the batch at a line's end */
 
 static bool has_accuracy(const json_t *trial)
 {
     return !isnan(el_json_number(trial, "epochs.0.held_out_accuracy"));
 }
 
-/* The line's points (file NULL: none), and where it ends. */
+/* Writes the points (file NULL: none) and returns the last one. */
 static void put_points(const json_t *trial, FILE *file, double *seconds_p, double *accuracy_p)
 {
     const json_t *epochs = json_object_get(trial, "epochs");

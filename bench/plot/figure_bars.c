@@ -1,5 +1,5 @@
-/* The four figures of bars that every run has: memory, throughput, step, utilization; and each device's step and bytes,
- * for `imbalance`. All arithmetic of a figure is here (stacking, units, which part of comm is drawn). */
+/* Bar figures: memory, throughput, step, utilization; for `imbalance` each device's step and bytes. All arithmetic is
+ * here. */
 #include <math.h>
 #include <string.h>
 
@@ -14,23 +14,23 @@ static const double THIN_RATIO = 0.01; /* of the largest part */
 struct kind {
     bool per_device, stacked;
     bool memory;      /* bytes, not times */
-    const char *foot; /* what all its bars are; NULL: nothing to say */
-    /* false: there is no interval, or one of no width, as in virtual time. NULL: none of this figure. */
+    const char *foot; /* true of all its bars; NULL: nothing */
+    /* false: none, or of zero width as in virtual time. NULL: never */
     bool (*interval)(const struct el_bar *bar, double *low_p, double *high_p);
     double mode_gap;
-    const struct el_bar_part *parts; /* NULL: one a mode */
+    const struct el_bar_part *parts; /* NULL: one per mode */
     double (*of_mode)(const struct el_bar *bar, const char *mode);
 };
 
-/* What the system says that the device holds beyond the ledger's peak. */
+/* The system's memory of the device beyond the ledger's peak. */
 static double unattributed_mib(const struct el_bar *bar, const char *name)
 {
     (void)name;
     return el_json_number(bar->device, "memory.unattributed_bytes") / 1048576;
 }
 
-/* Of communication only what is not hidden behind compute lengthens the step, so only that is stacked, as the table has
- * it; and where waits for late members are known they are a part of their own. A bar is a device's, or its trial's. */
+/* Only exposed communication lengthens the step, so only that is stacked; known waits for late members are a separate
+ * part. */
 static double phase_ms(const struct el_bar *bar, const char *phase)
 {
     const json_t *of = bar->device ? bar->device : bar->trial;
@@ -42,7 +42,6 @@ static double phase_ms(const struct el_bar *bar, const char *phase)
     return isnan(exposed) ? ms : fmax(0, isnan(wait) ? exposed : exposed - wait);
 }
 
-/* Sent or received. */
 static double moved_mib(const struct el_bar *bar, const char *name)
 {
     return el_json_number(bar->device, strcmp(name, "sent") ? "received_bytes" : "sent_bytes") / 1048576;
@@ -56,9 +55,8 @@ static bool is_exposed(const char *phase)
     return strcmp(phase, "wait") == 0 || strcmp(phase, el_phase_name(EL_PHASE_COMM)) == 0;
 }
 
-/* Phases are medians over launches, each for itself. What communication exposes is drawn as it is in all tables; the
- * others are in proportion, so that the bar ends at the trial's step. Where launches scatter so much that it would
- * reach beyond the step, all are. */
+/* Phases are medians of their own. Exposed communication is drawn as in the tables; the other phases are scaled so that
+ * the bar ends at the step. If exposed communication exceeds the step, all are scaled. */
 static double step_part_ms(const struct el_bar *bar, const char *phase)
 {
     double exposed = 0, others = 0;
@@ -90,13 +88,13 @@ static double busy_pct(const struct el_bar *bar, const char *mode)
     return is_of(bar, mode) ? el_json_number(bar->device, "utilization.busy_pct") : NAN;
 }
 
-/* The part's largest value; NAN if it has none to draw. */
+/* NAN: nothing to draw. */
 static double part_max(const struct el_bars *bars, const struct el_bar_part *part, bool stacked)
 {
     double max = NAN;
     for (size_t i = 0; i < bars->n; i++) {
         double value = part->value(&bars->list[i], part->name);
-        if (el_bars_has(value, stacked)) max = fmax(max, value); /* fmax passes over a NAN */
+        if (el_bars_has(value, stacked)) max = fmax(max, value); /* fmax ignores NAN */
     }
     return max;
 }
@@ -141,7 +139,7 @@ static void put_intervals(const struct kind *kind, const struct el_bars *bars, F
 {
     double low, high;
     el_data_block(file, "x, ci95 low, ci95 high", "whiskers");
-    fputs("0\t0\t0\n", file); /* left of the axis: the block is never empty */
+    fputs("0\t0\t0\n", file); /* left of the axis: a block is never empty */
     for (size_t i = 0; i < bars->n; i++)
         if (kind->interval(&bars->list[i], &low, &high)) fprintf(file, "%g\t%.6g\t%.6g\n", bars->list[i].x, low, high);
 }
@@ -153,7 +151,7 @@ static enum el_status write_bars(const struct el_figure *figure, const json_t *r
     char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES] = "";
     struct el_data_names names = {"", ""};
     struct el_bars bars;
-    struct el_bar_part modes[EL_LIST_MAX + 1] = {{NULL, NULL}}; /* in the order of their first trials */
+    struct el_bar_part modes[EL_LIST_MAX + 1] = {{NULL, NULL}}; /* by first trial */
     const struct el_bar_part *parts = kind->parts != NULL ? kind->parts : modes;
     for (size_t i = 0, n = 0; i < json_array_size(trials) && n < EL_LIST_MAX; i++)
         if (!el_data_seen(trials, i, "mode"))

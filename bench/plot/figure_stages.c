@@ -1,7 +1,5 @@
-/* A step of a model in stages, as papers on pipelines draw it: a lane a device, with a box for each forward and
- * backward of a micro-batch, in grey the bubbles between them, and below them what is sent and received.
- *
- * Everything the script draws is a row here. A device's second part, third, ... of the model alternate in shade. */
+/* A step of a model in stages, as in papers on pipelines: a lane per device, a box per forward and backward of a
+ * micro-batch, grey bubbles, and messages below. A device's parts of the model alternate in shade. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,14 +11,14 @@
 enum { WIDTH_BARS = 14, PANELS_MAX = 6, PARTS_MAX = 64, AREA_PIXELS = 700 };
 enum { HEAD_PIXELS = 34, TITLE_PIXELS = 24, GAP_PIXELS = 10, AXIS_PIXELS = 48, LEGEND_PIXELS = 20 };
 static const double DIGIT_PIXELS = 6, THIN_RATIO = 0.002;
-/* A stage may load long before its turn: so much of the step is shown before the first forward. */
+/* A stage may load long before its turn: this share of the step is shown before the first forward. */
 static const double EARLY_RATIO = 0.05;
-/* In a lane of height 1: boxes, and under them messages. */
+/* In a lane of height 1. */
 static const double BOX_LOW = 0.22, BOX_HIGH = 0.94, MESSAGE_LOW = 0.04, MESSAGE_HIGH = 0.16;
 
-/* What is drawn, in the order of the legend. */
+/* In the order of the legend. */
 static const struct kind {
-    const char *what, *name, *other; /* in the record; of a device's first part, third, ...; of its others */
+    const char *what, *name, *other; /* in the record; odd parts; even parts */
     bool message;
 } kinds[] = {
     {"F", "forward", "forward_2", false},
@@ -41,13 +39,13 @@ struct panel {
     const json_t *trial, *devices;
     size_t n_lanes;
     double from_ms, to_ms; /* of the axis */
-    int top, height;       /* of the lanes, in pixels */
+    int top, height;       /* of the lanes, pixels */
 };
 
 struct panels {
     struct panel list[PANELS_MAX];
     int n, height;
-    double from_ms, to_ms; /* of all of them: they share the axis of time */
+    double from_ms, to_ms; /* the common axis */
 };
 
 static const json_t *lane_of(const struct panel *panel, size_t lane)
@@ -73,7 +71,7 @@ static const struct kind *kind_of(const json_t *lane, size_t i)
     return NULL;
 }
 
-/* How many of the device's parts come before this box's. */
+/* Number of the device's distinct parts below this box's. */
 static int part_of(const json_t *lane, size_t i)
 {
     const json_t *parts = json_object_get(lane, "part");
@@ -109,7 +107,6 @@ static void measure(struct panel *panel)
     panel->from_ms = fmax(panel->from_ms, -EARLY_RATIO * panel->to_ms);
 }
 
-/* Finished trials with lanes, in their order. */
 static void choose_panels(const json_t *trials, struct panels *panels)
 {
     *panels = (struct panels){.height = HEAD_PIXELS};
@@ -139,7 +136,7 @@ static void put_box(FILE *file, const json_t *lane, size_t i, double low, double
     fprintf(file, "%.6g\t%.6g\t%g\t%g\n", ms_of(lane, "from_ms", i), ms_of(lane, "to_ms", i), low, high);
 }
 
-/* "pipeline, batch 64 (4 stages), 1f1b, 8 micro-batches: bubble 27.3 %". */
+/* "pipeline, batch 64 (4 stages), 1f1b, 8 micro-batches: bubble 27.3 %" */
 static void put_about(const struct panel *panel, int k, FILE *file)
 {
     char batch[EL_CELL_BYTES];
@@ -157,7 +154,7 @@ static void put_about(const struct panel *panel, int k, FILE *file)
             el_data_has_mark(panel->trial));
 }
 
-/* A lane's boxes lie on the window, and on its messages in pale: what is seen of the window is bubble. */
+/* Boxes cover the window, in pale also its messages: the visible rest is bubble. */
 static void put_windows(const struct panel *panel, int k, FILE *file)
 {
     el_data_block(file, "from ms, to ms, low, high", "%d bubble", k);
@@ -181,7 +178,7 @@ static void put_windows(const struct panel *panel, int k, FILE *file)
 static void put_boxes(const struct panel *panel, int k, const char *name, FILE *file)
 {
     el_data_block(file, "from ms, to ms, low, high", "%d %s", k, name);
-    fputs("0\t0\t0\t0\n", file); /* so that the block is never empty */
+    fputs("0\t0\t0\t0\n", file); /* a block is never empty */
     for (size_t d = 0; d < panel->n_lanes; d++) {
         const json_t *lane = lane_of(panel, d);
         for (size_t i = 0; i < boxes_of(lane); i++) {
@@ -193,9 +190,7 @@ static void put_boxes(const struct panel *panel, int k, const char *name, FILE *
     }
 }
 
-/* How often the number of a box of this kind in the lane has room in the least of them: a lane has all of them, or
- * none.
- */
+/* How often the lane's widest number fits its smallest box of this kind: a lane has all numbers, or none. */
 static double room_of(const struct panel *panel, const json_t *lane, const struct kind *kind)
 {
     double pixels_per_ms = AREA_PIXELS / (panel->to_ms - panel->from_ms), least = INFINITY;
@@ -209,7 +204,7 @@ static double room_of(const struct panel *panel, const json_t *lane, const struc
     return least * pixels_per_ms / (DIGIT_PIXELS * digits + 3);
 }
 
-/* Numbers of micro-batches; letters for terminals. */
+/* Letters are for terminals. */
 static void put_numbers(const struct panel *panel, int k, FILE *file)
 {
     el_data_block(file, "ms, y, micro-batch, letter, room in a figure of full width (1: just enough)", "%d numbers", k);
@@ -244,7 +239,6 @@ static bool has(const struct panels *panels, const char *name)
     return false;
 }
 
-/* Each name once: those that are seen, and those that are too thin for it. */
 static void name_all(const struct panels *panels, struct el_data_names *names)
 {
     for (int i = 0; i < 2 * N_KINDS; i++) {

@@ -1,8 +1,5 @@
-/* The memory timeline: a panel a device, live bytes stacked by tag over the mean step, under it a lane of compute and a
- * lane of communication. All panels have one axis of time.
- *
- * Everything the script draws is a row here: steps as their corners, the boxes of the lanes, and on which side of its
- * line the peak's label has room. Indices `i` are those of the timeline's points. */
+/* Memory timeline: a panel per device with live bytes stacked by tag over the mean step, and lanes of compute and
+ * communication. Panels share the time axis. Indices `i`: the timeline's points. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,19 +10,19 @@
 #include "bench/report/report.h"
 #include "runtime/train/train.h"
 
-#define IDLE "idle" /* the phase in which nothing runs */
-#define WAIT "wait" /* in the lane of communication: for other members */
-/* What communicates along another axis than data has its name instead of its phase. */
+#define IDLE "idle" /* nothing runs */
+#define WAIT "wait" /* communication that waits for other members */
+/* Communication along these axes is named by axis, not phase. */
 static const char *const cut_axes[] = {"stage", "tensor"};
 enum { WIDTH_BARS = 12, PANELS_MAX = 12, CUT_AXES = 2, NAMES = EL_PHASE_COUNT + 1 + CUT_AXES };
-static const double HEAD_ROOM = 1.2;    /* the axis over the highest peak: room for the label */
+static const double HEAD_ROOM = 1.2;    /* axis over the highest peak: room for the label */
 static const double THIN_RATIO = 0.01;  /* of the axis */
-static const double LANE_HEIGHT = 0.44; /* of the strip; communication is the lower one */
+static const double LANE_HEIGHT = 0.44; /* of the strip; communication is the lower lane */
 static const double MIB = 1048576;
 
 struct panel {
     const json_t *trial, *device, *timeline;
-    size_t n; /* points, two at least */
+    size_t n; /* points, at least two */
 };
 
 struct panels {
@@ -40,7 +37,6 @@ static const json_t *timeline_of(const json_t *trial, size_t position)
     return json_array_size(json_object_get(timeline, "ms")) < 2 ? NULL : timeline;
 }
 
-/* The mode's finished trial with the largest batch; NULL if none has a timeline. */
 static const json_t *largest(const json_t *trials, const char *mode)
 {
     const json_t *found = NULL;
@@ -53,8 +49,8 @@ static const json_t *largest(const json_t *trials, const char *mode)
     return found;
 }
 
-/* Of each mode the largest batch that finished: the first device, and where one thread issues for all devices (dp) the
- * second too, against which the first one's load is seen. */
+/* Each mode's largest finished batch: the first device, and the second one too if one thread issues for all (dp), for
+ * comparison. */
 static void choose_panels(const json_t *trials, struct panels *panels)
 {
     panels->n = 0;
@@ -90,7 +86,7 @@ static double tag_mib(const struct panel *panel, int tag, size_t i)
     return column(json_object_get(panel->timeline, "bytes"), el_tag_name((enum el_tag)tag), i) / MIB;
 }
 
-/* The sum of the tags before `tag`; EL_TAG_COUNT gives that of all. */
+/* Sum of the tags before `tag`; EL_TAG_COUNT: of all. */
 static double below_mib(const struct panel *panel, int tag, size_t i)
 {
     double sum = 0;
@@ -105,7 +101,6 @@ static double peak_mib(const struct panel *panel)
     return peak;
 }
 
-/* A stretch of a lane. */
 struct box {
     const char *phase;
     bool comm; /* the lane of communication */
@@ -118,7 +113,7 @@ static const char *text_at(const json_t *object, const char *name, size_t i)
     return text ? text : IDLE;
 }
 
-/* Box `i` of the lanes: its phase, or its axis. */
+/* Its phase or axis. */
 static const char *box_name(const struct panel *panel, const json_t *lanes, size_t i)
 {
     const char *group = json_string_value(json_array_get(json_object_get(lanes, "group"), i));
@@ -129,7 +124,7 @@ static const char *box_name(const struct panel *panel, const json_t *lanes, size
     return text_at(lanes, "phase", i);
 }
 
-/* The next box of both lanes; *i_p begins with 0. */
+/* The next box of both lanes; *i_p begins at 0. */
 static bool next_box(const struct panel *panel, size_t *i_p, struct box *box_p)
 {
     const json_t *lanes = json_object_get(panel->timeline, "lanes");
@@ -150,8 +145,7 @@ static double longest_ms(const struct panel *panel, const char *phase)
     return most;
 }
 
-/* The steps of the sum of the tags before `tag`: two corners for each run of points with the same sum. `back`: from the
- * right to the left. */
+/* The outline of below_mib: two corners per run of equal sums. `back`: right to left. */
 static void put_steps(const struct panel *panel, int tag, bool back, FILE *file)
 {
     size_t n = panel->n - 1;
@@ -164,8 +158,7 @@ static void put_steps(const struct panel *panel, int tag, bool back, FILE *file)
     }
 }
 
-/* Tags as closed outlines, along the top and back along the bottom: in one piece, for pieces side by side show seams.
- */
+/* Closed outlines: adjacent pieces would show seams. */
 static void put_stack(const struct panel *panel, int k, FILE *file)
 {
     for (int tag = 0; tag < EL_TAG_COUNT; tag++) {
@@ -177,7 +170,7 @@ static void put_stack(const struct panel *panel, int k, FILE *file)
     put_steps(panel, EL_TAG_COUNT, false, file);
 }
 
-/* The label stands on the side of its line where there is more room; the other block has a row without text. */
+/* The label is on the roomier side of its line; the other block's row has no text. */
 static void put_peak(const struct panel *panel, int k, double top_mib, double end_ms, FILE *file)
 {
     char mib[EL_FIGURE_BYTES];
@@ -197,7 +190,7 @@ static void put_peak(const struct panel *panel, int k, double top_mib, double en
     }
 }
 
-/* The phases, waiting, then axes. */
+/* Phases, waiting, then axes. */
 static const char *phase_name(int p)
 {
     if (p > EL_PHASE_COUNT) return cut_axes[p - EL_PHASE_COUNT - 1];
@@ -215,13 +208,13 @@ static void put_lanes(const struct panel *panel, int k, FILE *file)
             if (!strcmp(box.phase, phase_name(p)))
                 fprintf(file, "%.6g\t%.6g\t%g\t%g\n", box.from_ms, box.to_ms, box.comm ? 0 : 1 - LANE_HEIGHT,
                         box.comm ? LANE_HEIGHT : 1);
-        fputs("0\t0\t0\t0\n", file); /* so that the block is never empty */
+        fputs("0\t0\t0\t0\n", file); /* a block is never empty */
     }
-    el_data_block(file, "from ms, to ms, low, high", "%d phase " IDLE, k); /* under all the others */
+    el_data_block(file, "from ms, to ms, low, high", "%d phase " IDLE, k); /* under all others */
     fprintf(file, "0\t%.6g\t0\t%g\n0\t%.6g\t%g\t1\n", step_ms(panel), LANE_HEIGHT, step_ms(panel), 1 - LANE_HEIGHT);
 }
 
-/* "dp, batch 256 (2 x 128): cpu:0", and all of its panel. */
+/* "dp, batch 256 (2 x 128): cpu:0" */
 static void put_panel(const struct panel *panel, int k, double top_mib, double end_ms, FILE *file)
 {
     char batch[EL_CELL_BYTES];
@@ -235,7 +228,6 @@ static void put_panel(const struct panel *panel, int k, double top_mib, double e
     put_lanes(panel, k, file);
 }
 
-/* What is drawn, in the order of all plots; and what of it is too thin to be seen, so that no legend needs it. */
 static void name_all(const struct panels *panels, double top_mib, double end_ms, struct el_data_names *tags,
                      struct el_data_names *phases)
 {
@@ -254,8 +246,7 @@ static void name_all(const struct panels *panels, double top_mib, double end_ms,
     el_data_add_name(phases->present, IDLE);
 }
 
-/* Which of a trial's launches and devices are shown, where there is a choice. The trials that are shown are added to
- * `shown`. */
+/* Which launches and devices are shown if there is a choice; adds the shown trials to `shown`. */
 static void foot_text(const struct panels *panels, json_t *shown, char foot[EL_TITLE_BYTES])
 {
     bool several = false, hidden = false;
@@ -275,7 +266,7 @@ static void foot_text(const struct panels *panels, json_t *shown, char foot[EL_T
     el_data_foot(shown, words, foot);
 }
 
-/* A round number of MiB, so that an axis has five labels at most. */
+/* A round number of MiB for at most five labels. */
 static double tic_of(double top_mib)
 {
     double unit = pow(10, floor(log10(top_mib / 5))), labels = top_mib / unit; /* 5 to 50 */
@@ -286,7 +277,7 @@ static enum el_status write_timeline(const struct el_figure *figure, const json_
 {
     (void)figure;
     char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES];
-    double top_mib = 1e-6, end_ms = 1e-6; /* an axis is not of no length, whatever a record says */
+    double top_mib = 1e-6, end_ms = 1e-6; /* axes are never of zero length */
     struct el_data_names tags = {"", ""}, phases = {"", ""};
     struct panels panels;
     json_t *shown = json_array();

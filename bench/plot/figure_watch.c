@@ -1,5 +1,5 @@
-/* A watch: memory and CPU time of its heaviest processes over time, and what they held on GPUs. A panel each, a line a
- * process, the same line everywhere. */
+/* A watch: memory and CPU time of the heaviest processes over time, and their GPU memory. A panel each; a process has
+ * the same line in all. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,8 @@
 #include "bench/report/report.h"
 
 enum { LINES_MAX = 8, PROGRAM_LETTERS = 17, WIDTH_BARS = 10, CPU_STEPS = 150, RESIDENT = 0, CPU = 1, GPUS = 2 };
-static const double MIB = 1048576, CPU_STEP_S = 0.5; /* the system's ticks of 10 ms make shorter steps rough */
+static const double MIB = 1048576, CPU_STEP_S = 0.5; /* shorter steps are rough: the system ticks every 10 ms */
 
-/* A process's figures over time in one panel. */
 struct curve {
     const json_t *of; /* the process, or its use of a GPU */
     int panel, line;
@@ -21,7 +20,7 @@ struct picture {
     const json_t *watch;
     const json_t *lines[LINES_MAX]; /* processes */
     int n_lines;
-    struct curve *curves; /* by their panels */
+    struct curve *curves; /* by panel */
     int n_curves, n_panels;
     double right_s;
 };
@@ -36,7 +35,7 @@ static bool is_peer(const json_t *process)
     return json_is_true(json_object_get(process, "peer"));
 }
 
-/* Peers first, as they were found, then the heavier. */
+/* Peers first, in order, then by peak. */
 static bool comes_before(const json_t *a, const json_t *b)
 {
     if (is_peer(a) || is_peer(b)) return is_peer(a) && !is_peer(b);
@@ -61,7 +60,7 @@ static void add_curve(struct picture *picture, const json_t *of, int panel, int 
     if (panel >= picture->n_panels) picture->n_panels = panel + 1;
 }
 
-/* The line of a process that is drawn; -1. */
+/* -1: not drawn. */
 static int line_of(const struct picture *picture, int64_t process)
 {
     const json_t *processes = json_object_get(picture->watch, "processes");
@@ -70,7 +69,7 @@ static int line_of(const struct picture *picture, int64_t process)
     return -1;
 }
 
-/* A GPU has a panel where a drawn process has memory there over time. */
+/* A GPU has a panel if a drawn process has memory there over time. */
 static enum el_status choose_curves(struct picture *picture)
 {
     const json_t *uses = json_object_get(picture->watch, "gpu_processes");
@@ -92,7 +91,7 @@ static enum el_status choose_curves(struct picture *picture)
     return EL_OK;
 }
 
-/* Whole words alone where there is no room for all: "torchrun ..." */
+/* Keeps whole words: "torchrun ..." */
 static void shorten(char *program, size_t bytes)
 {
     size_t end = PROGRAM_LETTERS;
@@ -102,7 +101,7 @@ static void shorten(char *program, size_t bytes)
     snprintf(program + at, bytes - at, "%s", end ? " ..." : "...");
 }
 
-/* "rank 0 (4711)", "4711 python train.py": enough to find the row of the table. */
+/* "rank 0 (4711)", "4711 python train.py" */
 static struct el_data_text name_of(const json_t *process)
 {
     double rank = el_json_number(process, "rank"), pid = el_json_number(process, "pid");
@@ -132,7 +131,6 @@ static void put_about(const struct picture *picture, const json_t *run, FILE *fi
     for (int k = 0; k < picture->n_lines; k++) fprintf(file, "%s\n", name_of(picture->lines[k]).text);
 }
 
-/* Which lines a panel has, as words: a GPU has not all. */
 static void put_panels(const struct picture *picture, FILE *file)
 {
     el_data_block(file, "title, unit, lines", "panels");
@@ -159,7 +157,7 @@ static double value_of(const json_t *thing, const char *path, size_t i)
     return json_number_value(json_array_get(el_json_at(thing, path), i));
 }
 
-/* Steps of half a second at least, of a third where it took no longer. */
+/* Steps of at least half a second, or a third of a shorter watch. */
 static void put_cpu(const struct picture *picture, const json_t *process, FILE *file)
 {
     double step_s = fmax(fmin(CPU_STEP_S, picture->right_s / 3), picture->right_s / CPU_STEPS);

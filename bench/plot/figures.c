@@ -1,4 +1,3 @@
-/* Which figures there are, and which of them a run's folder has. Drawing them is gnuplot.c's. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,6 @@
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 
-/* Of every run, and of a run of `evenload watch`. */
 static const struct el_figure *const of_runs[] = {&el_figure_memory,      &el_figure_throughput, &el_figure_step,
                                                   &el_figure_utilization, &el_figure_timeline,   &el_figure_stages,
                                                   &el_figure_accuracy};
@@ -45,7 +43,7 @@ enum el_status el_plot_figures(const struct el_figure *const *figures, int n, co
     return n_drawn > 0 ? el_plot_draw(plots, names, n_drawn, NULL, messages) : EL_OK;
 }
 
-/* Figures of subcommands, which wrote their data themselves: those that have a script, and data in `plots`. */
+/* Subcommands' figures that have a script, and data in `plots`. */
 static int find_others(const char *plots, char names[OTHERS_MAX][NAME_BYTES])
 {
     static const char end[] = ".gnuplot";

@@ -1,9 +1,6 @@
-/* Draws figures: finds gnuplot and the scripts, starts gnuplot once a picture, and says what came of it.
- *
- * gnuplot is started with an argument list, never through a shell, in the folder DIR/plots: it takes a
- * path that begins with '<' or '|' for a command, so no path of the user's is given to it. It reads <figure>.dat there
- * and writes the picture to its standard output, a file that we opened. What it complains about goes to gnuplot.log
- * there, which stays only where a picture failed. */
+/* Finds gnuplot and the scripts, and runs gnuplot once per picture, without a shell, in DIR/plots: it treats paths that
+ * begin with '<' or '|' as commands, so it never gets a user's path. It reads <figure>.dat and writes to its standard
+ * output, a file that we open. Its complaints go to gnuplot.log, kept only after a failure. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +18,7 @@
 
 enum { TEXT_BYTES = 2 * EL_PATH_BYTES, TAIL_BYTES = 32, GNUPLOT_S = 60, GNUPLOT_STOPPED = 256 };
 
-/* `end`: what the last bytes of such a file have in them; NULL: it is letters, for standard output. */
+/* `end`: found in the last bytes of a complete file; NULL: text for standard output. */
 static const struct format {
     const char *name, *terminal, *end;
 } formats[] = {
@@ -31,24 +28,22 @@ enum { N_FORMATS = sizeof formats / sizeof formats[0], SVG = 0, TEXT = N_FORMATS
 #define LOG_NAME "gnuplot.log"
 
 struct drawing {
-    char scripts[EL_PATH_BYTES]; /* the folder of the gnuplot scripts, absolute; "": not found */
+    char scripts[EL_PATH_BYTES]; /* absolute; "": not found */
     const char *data;            /* DIR/plots */
-    char gnuplot[EL_PATH_BYTES]; /* absolute, for it runs in another folder; "": not found */
+    char gnuplot[EL_PATH_BYTES]; /* absolute, because it runs in another folder; "": not found */
     bool wanted[N_FORMATS];
-    char look[64];                    /* what style.gnuplot is told */
-    double width_pt;                  /* 0: as the figure needs */
-    int n_drawn, n_failed, n_refused; /* of the failed: by gnuplot, whose log says why */
+    char look[64];                    /* passed to style.gnuplot */
+    double width_pt;                  /* 0: the figure's own */
+    int n_drawn, n_failed, n_refused; /* n_refused: failed in gnuplot, whose log has the reason */
     FILE *messages;
 };
 
-/* gnuplot with these arguments in `folder`; what it complains about goes to `log` there, its standard output to the new
- * file `out` there, or to ours where that is NULL. */
+/* gnuplot in `folder`; stderr goes to `log`, stdout to the new file `out`, or to ours if NULL. */
 struct call {
     const char *program, *const *arguments, *folder, *log, *out;
 };
 
-/* In the child, as any program is started, whatever the caller has blocked or ignored: Ctrl-C ends it. The alarm stays
- * across exec: it ends a gnuplot that does not come to an end. */
+/* In the child: default signals, so that Ctrl-C ends it. The alarm survives exec and ends a gnuplot that hangs. */
 static void become_gnuplot(const void *context)
 {
     const struct call *call = context;
@@ -65,8 +60,7 @@ static void become_gnuplot(const void *context)
     execv(call->program, (char *const *)(uintptr_t)call->arguments);
 }
 
-/* Returns its exit status, 127 where it could not be started, 128 where a signal ended it, GNUPLOT_STOPPED where it
- * took longer than GNUPLOT_S. */
+/* Exit status; 127: not started, 128: ended by a signal, GNUPLOT_STOPPED: longer than GNUPLOT_S. */
 static int run_gnuplot(const struct call *call)
 {
     int state = 0;
@@ -83,7 +77,7 @@ bool el_plot_scripts(char folder[EL_PATH_BYTES])
     return el_shared_folder("plots", "style.gnuplot", folder);
 }
 
-/* A terminal is there if gnuplot can set it; the command is ours. A gnuplot that has none at all is none. */
+/* A terminal exists if gnuplot can set it. A gnuplot without any counts as none. */
 static void find_gnuplot(struct drawing *d)
 {
     char *path = NULL, *absolute = NULL, command[64];
@@ -100,7 +94,7 @@ static void find_gnuplot(struct drawing *d)
     free(absolute);
 }
 
-/* Whether a picture has the end of its kind: gnuplot has exit status 0 where the disk is full. */
+/* gnuplot exits with 0 on a full disk, so the picture's end is checked. */
 static bool is_whole(const char *path, const char *end)
 {
     char tail[TAIL_BYTES + 1] = "";
@@ -112,7 +106,7 @@ static bool is_whole(const char *path, const char *end)
     return memmem(tail, n, end, strlen(end)) != NULL;
 }
 
-/* gnuplot writes SVG without a size in points: width and height go beside its viewBox. */
+/* Adds width and height, which gnuplot's SVG lacks, beside its viewBox. */
 static bool size_svg(const char *path, double width_pt)
 {
     char *line = NULL, sized[TEXT_BYTES + 64];
@@ -135,7 +129,7 @@ static bool size_svg(const char *path, double width_pt)
     return false;
 }
 
-/* What gnuplot drew as letters, without its form feeds: they clear some terminals. */
+/* Without form feeds, which clear some terminals. */
 static bool copy_text(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -146,7 +140,7 @@ static bool copy_text(const char *path)
     return true;
 }
 
-/* Under another name first, so that no half picture is taken for one. Returns whether the picture is there. */
+/* Renamed when complete. Returns whether the picture exists. */
 static bool draw(struct drawing *d, const char *figure, const struct format *format)
 {
     char script[TEXT_BYTES], data[64], name[96], out[TEXT_BYTES], temporary[TEXT_BYTES + 32];
@@ -201,7 +195,7 @@ enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, i
     if (el_plot_scripts(d.scripts)) find_gnuplot(&d);
     d.wanted[TEXT] &= look && look->term;
     bool ready = *d.gnuplot;
-    if (ready) unlink(log); /* of an earlier drawing */
+    if (ready) unlink(log);
     for (int f = 0; f < TEXT && ready; f++)
         if (!d.wanted[f])
             el_text_line(d.messages, "no %s: this gnuplot has no terminal '%s' (apt install gnuplot-nox)",
