@@ -1,4 +1,3 @@
-/* Escapes, cells, and pictures as base64. */
 #include "bench/page/html.h"
 
 #include <fcntl.h>
@@ -15,8 +14,7 @@ void el_html_text(FILE *out, const char *text)
     el_escape_put(&el_escape_xml, text, out);
 }
 
-/* The next item of a list: a line that begins with `mark` and a blank, and those that go on with it, as one line. To be
- * freed; NULL: there is none. */
+/* The next list item as one line; to be freed; NULL: none. */
 static char *next_item(const char **text_p, char mark)
 {
     const char *at = *text_p;
@@ -141,7 +139,6 @@ enum el_status el_html_file(FILE *out, const char *path)
     return EL_OK;
 }
 
-/* Three bytes in four letters. */
 static void put_base64(FILE *out, const unsigned char *bytes, size_t n)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -155,7 +152,7 @@ static void put_base64(FILE *out, const unsigned char *bytes, size_t n)
     }
 }
 
-/* Of its beginning; an <img> of SVG runs no script and loads nothing, so that no more has to be known. */
+/* <img> runs no scripts in SVG and loads nothing, so the beginning is enough. */
 static bool is_svg(const char *text)
 {
     static const struct {
@@ -172,8 +169,8 @@ static bool is_svg(const char *text)
     return strncmp(text, "<svg", 4) == 0 && text[4] && strchr(" \t\r\n>", text[4]);
 }
 
-/* Its bytes with a zero behind them, for free(); NULL, and why. A link may lead to anything that can be read here, and
- * a page is sent to others. */
+/* Its bytes, zero-terminated, to be freed; or NULL, and why. No links: they may lead to private files, and pages are
+ * shared. */
 static char *read_picture(const char *path, size_t room, size_t *n_p, const char **why_p)
 {
     struct stat info;

@@ -1,4 +1,4 @@
-/* HTML and Markdown from texts, tables and pictures. Texts may be anyone's: they are escaped. */
+/* HTML and Markdown from texts, tables and pictures. Texts are escaped. */
 #pragma once
 
 #include <stddef.h>
@@ -6,22 +6,20 @@
 #include "bench/base/table.h"
 #include "runtime/base/status.h"
 
-/* What a column's head means, in a sentence; NULL: it says it itself. */
+/* A sentence on a column's head; NULL: none needed. */
 typedef const char *el_html_meaning(const char *head);
 
 void el_html_text(FILE *out, const char *text);
-/* A list of a report's sentences: wrapped lines; the first of each sentence begins with `mark` and a blank. */
+/* A list of wrapped sentences; each begins with `mark` and a blank. */
 void el_html_list(FILE *out, const char *style, const char *text, char mark);
-/* Lines as they are, between fences that none of them can close. */
+/* A fenced block; the fence is longer than any in the text. */
 void el_markdown_block(FILE *out, const char *text);
 void el_markdown_list(FILE *out, const char *text, char mark);
-/* A table that sorts; `lists` are columns that stand side by side, ended by NULL. A row's cells go under heads, whose
- * meanings are shown where the pointer rests. */
+/* A sortable table; `lists`: columns side by side, ends with NULL. Heads show their meaning under the pointer. */
 void el_html_table(FILE *out, const struct el_column *const *lists, const json_t *rows, const json_t *context,
                    el_html_meaning *meaning);
 void el_markdown_table(FILE *out, const struct el_column *columns, const json_t *rows, const json_t *context);
-/* A picture inside the page, whose size there is taken from *room_p. Returns NULL, or a sentence: why it is left out
- * (no regular file, no SVG, larger than the room). */
+/* Embeds a picture and reduces *room_p. Returns NULL, or why it is left out (no regular file, no SVG, too large). */
 const char *el_html_picture(FILE *out, const char *path, const char *alt, size_t *room_p);
-/* A file's text as it is. Errors: EL_ERR_IO. */
+/* Copies a file unescaped. Errors: EL_ERR_IO. */
 enum el_status el_html_file(FILE *out, const char *path);

@@ -1,4 +1,3 @@
-/* The page's parts, as rows: a title, pictures, a table. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
 
-/* What a table's head and a picture mean. */
+/* Meanings of heads and pictures. */
 
 static const struct {
     const char *head, *means;
@@ -107,8 +106,6 @@ static const struct {
     {"contention", "How much longer the device computes while communication runs."},
 };
 
-/* What a column's head or a picture's name means, in a sentence (docs/metrics.md has the definitions in full); NULL: it
- * says it itself. */
 static const char *page_meaning(const char *head)
 {
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
@@ -116,9 +113,6 @@ static const char *page_meaning(const char *head)
     return NULL;
 }
 
-/* How a run's trials ended, its sentences, what failed, warnings: as texts. */
-
-/* What `write` prints, as a text of its own; to be freed; NULL without memory. */
 static char *page_text(const json_t *of, void (*write)(const json_t *of, FILE *out))
 {
     char *text = NULL;
@@ -155,7 +149,6 @@ static void write_failed(const json_t *run, FILE *out)
     }
 }
 
-/* "9 trials: 6 valid, 3 suspect" */
 static void write_verdict(const json_t *run, FILE *out)
 {
     static const char *const verdicts[] = {"valid", "simulated", "unchecked", "suspect", "failed"};
@@ -181,8 +174,8 @@ static void write_verdict(const json_t *run, FILE *out)
 
 static const struct {
     void (*write)(const json_t *run, FILE *out);
-    const char *style, *heading; /* NULL: none */
-    char mark;                   /* that begins each item of a list */
+    const char *style, *heading;
+    char mark;
 } parts[EL_OUTCOMES] = {[EL_OUTCOME_VERDICT] = {write_verdict, "verdict", NULL, '\0'},
                         [EL_OUTCOME_SENTENCES] = {write_sentences, "said", NULL, '*'},
                         [EL_OUTCOME_FAILED] = {write_failed, "failed", "Failed", '!'},
@@ -208,11 +201,9 @@ static enum el_status outcome_put(const json_t *run, enum el_outcome part, bool 
     return EL_OK;
 }
 
-/* A command's words as el_options_command_line quotes them, its options, and a command of those. */
-
 enum { WORDS_MAX = 256 };
 
-/* In place: words between blanks, of which '...' are parts. Returns how many; 0: too many, or a quote that is open. */
+/* In place; '...' are parts of words. Returns how many; 0: too many, or an open quote. */
 static int split(char *text, char *words[WORDS_MAX])
 {
     int n = 0;
@@ -238,7 +229,7 @@ static int split(char *text, char *words[WORDS_MAX])
     return n;
 }
 
-/* Those that write a file. */
+/* Whether they write a file. */
 static bool writes(const struct el_options *options)
 {
     static const char *const names[] = {"out", "save", "trace", NULL};
@@ -247,7 +238,7 @@ static bool writes(const struct el_options *options)
     return names[n] != NULL;
 }
 
-/* Which command it is; 0: none of those that train, or its options are none of them. */
+/* 0: not a training command, or unknown options. */
 static unsigned read_options(char *command, struct el_options *options)
 {
     static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_SCALE, EL_CMD_IMBALANCE};
@@ -263,9 +254,8 @@ static unsigned read_options(char *command, struct el_options *options)
     return 0;
 }
 
-/* The command that measures a trial again; a cell of EL_CELL_BYTES. What a record has as a command may be anything, and
- * whoever reads a page copies it into a shell: its options are read, and a command of `run` is made of them, quoted.
- * Where they are none of run's, or say where to write, the cell says so instead. */
+/* The command that repeats a trial; a cell of EL_CELL_BYTES. Readers copy it into a shell, so a record's command is
+ * parsed as options of `run` and quoted again; otherwise, or if it writes files, the cell says so. */
 static void page_command(const json_t *trial, const json_t *context, char *text)
 {
     struct el_options *options = malloc(sizeof *options);
@@ -283,25 +273,24 @@ enum { PICTURES_MAX = 5, ROOM_FOR_TEXT = 256 << 10 };
 struct page {
     const json_t *run, *trials;
     const char *dir;
-    size_t room; /* that is left for pictures */
+    size_t room; /* left for pictures */
     FILE *out;
 };
 
 /* ---- rows ---- */
 
-/* Trials that have a throughput. New reference. */
+/* New reference. */
 static json_t *measured(const struct page *page)
 {
     return el_json_with(page->trials, "throughput.samples_per_s");
 }
 
-/* Trials whose control blocks say where a step goes. */
 static json_t *controlled(const struct page *page)
 {
     return el_json_with(page->trials, "breakdown");
 }
 
-/* Their devices, and the sums of cards that several share, each with its trial's mode and batch. */
+/* Devices and sums of shared cards, with their trial's mode and batch. */
 static void add_devices(json_t *rows, const json_t *trial, const json_t *devices)
 {
     char mode[EL_CELL_BYTES], batch[EL_CELL_BYTES];
@@ -363,7 +352,7 @@ static json_t *all(const struct page *page)
     return json_incref((json_t *)(uintptr_t)page->trials);
 }
 
-/* Of runs on several numbers of devices that have plain single to be held against; else NULL. */
+/* NULL unless the run has several numbers of devices and plain single. */
 static json_t *scaled(const struct page *page)
 {
     json_t *document, *rows = NULL;
@@ -443,7 +432,6 @@ static const struct section {
 };
 enum { N_SECTIONS = sizeof sections / sizeof sections[0] };
 
-/* Whether the folder has the picture, and its path. */
 static bool has_picture(const struct page *page, const char *name, char path[EL_PATH_BYTES + 64])
 {
     snprintf(path, EL_PATH_BYTES + 64, "%s/plots/%s.svg", page->dir, name);
@@ -463,7 +451,7 @@ static void put_picture(struct page *page, const char *name)
     fputs("</figcaption>\n</figure>\n", page->out);
 }
 
-/* The meanings of a table's heads, for those who have no pointer to rest on them. */
+/* For readers without a pointer. */
 static void put_meanings(FILE *out, const struct el_column *const *lists)
 {
     fputs("<details><summary>What the columns mean</summary>\n<dl>\n", out);
@@ -480,7 +468,6 @@ static void put_meanings(FILE *out, const struct el_column *const *lists)
     fputs("</dl></details>\n", out);
 }
 
-/* Of trials over tokens the columns that count them. */
 static const struct el_column *fitting(const struct el_column *columns, const json_t *rows)
 {
     if (!el_report_of_tokens(rows)) return columns;
@@ -507,7 +494,6 @@ static void put_section(struct page *page, const struct section *section)
     json_decref(rows);
 }
 
-/* What the command printed, and its figures. */
 static void put_printed(struct page *page, const struct el_printed_kind *kind)
 {
     char *text = page_text(json_object_get(page->run, "printed"), kind->print), *rest = text, *line;
@@ -524,7 +510,7 @@ static void put_printed(struct page *page, const struct el_printed_kind *kind)
 
 /* ---- head ---- */
 
-/* "numa: name 0, cores 0-1; interfaces: ...": what is known, without the marks of JSON. */
+/* "numa: name 0, cores 0-1; interfaces: ..." */
 static void put_value(FILE *out, const json_t *value)
 {
     const char *between = "";

@@ -1,4 +1,4 @@
-/* A row for each command whose folder has a document of its own instead of trials. */
+/* A row per command with a document of its own. */
 #include "bench/page/page.h"
 
 #include <stdlib.h>
@@ -17,8 +17,6 @@
 #include "bench/regress/answer.h"
 #include "bench/verify/verify.h"
 #include "bench/watch/watch.h"
-
-/* ---- explain ---- */
 
 static bool is_difference(const json_t *document)
 {
@@ -46,8 +44,6 @@ static void explain_print(const json_t *document, FILE *out)
         el_explain_print(document, out);
 }
 
-/* ---- comm ---- */
-
 static void comm_title(const json_t *document, char title[EL_TITLE_BYTES])
 {
     snprintf(title, EL_TITLE_BYTES, "comm, %.0f ranks, %s", el_json_number(document, "ranks"),
@@ -65,8 +61,6 @@ static void comm_verdict(const json_t *document, FILE *out)
               out);
 }
 
-/* ---- regress ---- */
-
 static void regress_title(const json_t *document, char title[EL_TITLE_BYTES])
 {
     snprintf(title, EL_TITLE_BYTES, "regress: %.110s against %.110s", el_json_text(document, "head", "?"),
@@ -78,8 +72,6 @@ static void regress_verdict(const json_t *document, FILE *out)
     fputs(el_json_text(document, "sentence", "?"), out);
 }
 
-/* ---- verify ---- */
-
 static void verify_title(const json_t *document, char title[EL_TITLE_BYTES])
 {
     (void)document;
@@ -90,8 +82,6 @@ static void verify_print(const json_t *document, FILE *out)
 {
     el_verify_print(json_object_get(document, "cells"), json_object_get(document, "pairs"), out);
 }
-
-/* ---- recover ---- */
 
 static void recover_title(const json_t *document, char title[EL_TITLE_BYTES])
 {
@@ -106,8 +96,6 @@ static void recover_verdict(const json_t *document, FILE *out)
     fputs(same, out);
 }
 
-/* ---- plan ---- */
-
 static void plan_title(const json_t *document, char title[EL_TITLE_BYTES])
 {
     snprintf(title, EL_TITLE_BYTES, "plan: %s on %s", el_json_text(document, "model", "?"),
@@ -120,7 +108,7 @@ static void plan_verdict(const json_t *document, FILE *out)
     fputs("Predicted by a machine's rates, not measured", out);
 }
 
-/* ---- watch: a record with one trial, which has neither steps nor tags ---- */
+/* ---- watch: one trial without steps and tags ---- */
 
 static enum el_status watch_read(const char *path, json_t **document_p)
 {
