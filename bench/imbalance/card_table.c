@@ -1,6 +1,5 @@
-/* The table card by card: a line per card, under each trial a line with the difference; then the measures, and
- * sentences. Which tags have a column of their own is by their size; the others are summed up. Its figures are the
- * document's. */
+/* A line per card, a line with the difference per trial, measures, sentences. The largest tags have columns; the others
+ * are summed. */
 #include <math.h>
 #include <string.h>
 
@@ -14,13 +13,12 @@
 
 enum { NAME_WIDTH = 14, WIDE = 8, WIDTH = 7, CARDS_SHOWN = 8, CELLS_MAX = 18 };
 
-/* A tag below this part of the largest goes among the others. */
+/* Of the largest tag: smaller ones are among the others. */
 #define COLUMN_RATIO 0.003
 
-/* Differences below 0.001 MiB are a rounding of the shares, and shown as none. */
+/* Smaller differences are rounding of the shares, and shown as none. */
 #define DIFFERENCE_MIN_BYTES (1048576 * 0.001)
 
-/* Tags that may have a column. */
 static const struct el_column tag_columns[] = {
     EL_MIB("model", WIDTH, "at_peak_by_tag.param"),       EL_MIB("grad", WIDTH, "at_peak_by_tag.grad"),
     EL_MIB("optim.", WIDTH, "at_peak_by_tag.optimizer"),  EL_MIB("buffer", WIDTH, "at_peak_by_tag.buffer"),
@@ -41,7 +39,7 @@ static bool has_figure(const json_t *trials, const char *path)
     return !isnan(el_json_highest(trials, path));
 }
 
-/* "  main    cpu:0", of the difference "  main - others". */
+/* "  main    cpu:0"; for the difference "  main - others". */
 static void show_name(const json_t *card, const json_t *context, char *text)
 {
     const char *against = el_json_text(card, "against", NULL);
@@ -52,7 +50,6 @@ static void show_name(const json_t *card, const json_t *context, char *text)
         snprintf(text, EL_CELL_BYTES, "  %-7s %s", el_json_text(card, "card", "?"), el_json_text(card, "device", "?"));
 }
 
-/* The tags that have a column: the largest that there is room for. */
 static void choose_tags(const json_t *trials, int room, bool chosen[N_TAGS])
 {
     double sizes[N_TAGS] = {0}, least = 0;
@@ -72,7 +69,6 @@ static void choose_tags(const json_t *trials, int room, bool chosen[N_TAGS])
     }
 }
 
-/* What all trials of the table have a column for. */
 static void choose_columns(const json_t *trials, bool chosen[N_TAGS], struct el_column columns[CELLS_MAX])
 {
     bool ran = has_figure(trials, "difference.sent_bytes"),
@@ -95,7 +91,6 @@ static void choose_columns(const json_t *trials, bool chosen[N_TAGS], struct el_
     *next = (struct el_column)EL_NO_MORE;
 }
 
-/* A card, or a difference, with what has no column summed up. */
 static void put_card(const struct el_table *table, json_t *card, const bool chosen[N_TAGS])
 {
     double other_bytes = 0;
@@ -105,7 +100,7 @@ static void put_card(const struct el_table *table, json_t *card, const bool chos
     el_table_row(table, EL_TABLE_PLAIN, card);
 }
 
-/* Replicas are copies of the parameters: one column. Of cards, or of a difference. */
+/* Replicas are copies of the parameters: one column. */
 static void fold_replicas(json_t *item)
 {
     json_t *tags = json_object_get(item, "at_peak_by_tag");
@@ -167,7 +162,7 @@ static void put_trial(const struct el_table *table, json_t *trial, const bool ch
     if (has_cards) put_cards(table, trial, chosen);
 }
 
-/* A line of the record's measures, and whether its trial's times are in doubt. Nothing where they were not recorded. */
+/* Nothing if not recorded. */
 static void put_measure(const struct el_table *table, const json_t *measures, const char *name, const char *of,
                         const char *doubt)
 {
@@ -202,7 +197,6 @@ static void put_measures(const json_t *trials, FILE *out)
     }
 }
 
-/* A trial's devices in the table of ranks. */
 static void put_times(const json_t *trials, FILE *out)
 {
     bool any = false;
@@ -272,16 +266,14 @@ void el_imbalance_print(const json_t *run, FILE *out)
     json_decref(document);
 }
 
-/* The table as JSON: the record's figures under the cards' names, and the differences. */
-
-/* Memory by tag is the ledger's alone: what was watched from outside (bench/watch) has none. */
+/* Only the ledger has tags: a watch's devices have none. */
 bool el_imbalance_has_cards(const json_t *trial)
 {
     const json_t *devices = json_object_get(trial, "per_device");
     return json_array_size(devices) > 1 && json_object_size(el_json_at(devices, "0.memory.at_peak_by_tag")) > 0;
 }
 
-/* Tags that are younger than the record count nothing. */
+/* Tags newer than the record count 0. */
 double el_imbalance_highs(const json_t *device)
 {
     const json_t *tags = el_json_at(device, "memory.peak_by_tag");
@@ -317,7 +309,7 @@ static json_t *card_of(const json_t *device, size_t position)
     return card;
 }
 
-/* Main minus the mean of the others, figure by figure, tag by tag as recorded. */
+/* First minus the others' mean, by figure and tag. */
 static json_t *difference_of(const json_t *cards, const char *sentence)
 {
     static const char *const figures[] = {"peak_bytes", "sum_of_tag_peaks_bytes", "unattributed_bytes", "busy_pct",

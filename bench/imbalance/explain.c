@@ -1,5 +1,4 @@
-/* What the difference is made of, in words: a sentence a trial, one for all even trials of a mode on as many devices,
- * and one that says how the difference goes with the batch. */
+/* The difference in sentences: one per trial, one for a mode's even trials, one on its change with the batch. */
 #include <math.h>
 #include <string.h>
 
@@ -8,17 +7,16 @@
 #include "bench/imbalance/imbalance.h"
 #include "bench/report/report.h"
 
-/* Below this part of the first card's peak a difference, or a change of one, is none. */
+/* Of the first card's peak: smaller differences or changes count as none. */
 #define EVEN_RATIO 0.01
 
 enum { MODE_BYTES = 96, LIST_BYTES = 512 };
 
-/* What is told of a trial. */
 struct told {
     const json_t *devices;
-    char mode[MODE_BYTES - 24]; /* and what sets it apart: "ddp 53,11" */
+    char mode[MODE_BYTES - 24]; /* and its distinction: "ddp 53,11" */
     size_t n;
-    double batch, difference, peak; /* bytes: the first one's peak, and less the others' mean */
+    double batch, difference, peak; /* difference: of the first one's peak from the others' mean; bytes */
     bool can_tell, even;
 };
 
@@ -36,7 +34,7 @@ static struct told told_of(const json_t *trial)
     return told;
 }
 
-/* "dp", or "dp on 4 devices" where others are on more or fewer. */
+/* "dp on 4 devices" if others have more or fewer. */
 static const char *mode_text(const json_t *trials, const struct told *of, char text[MODE_BYTES])
 {
     bool differ = false;
@@ -49,7 +47,7 @@ static const char *mode_text(const json_t *trials, const struct told *of, char t
     return text;
 }
 
-/* Of one group are trials of the same mode on as many devices: only their batches differ. */
+/* Same mode and number of devices: only batches differ. */
 static bool is_of_group(const struct told *told, const struct told *like)
 {
     return told->can_tell && told->n == like->n && strcmp(told->mode, like->mode) == 0;
@@ -75,8 +73,8 @@ void el_imbalance_sentence(const json_t *trials, const json_t *trial, char text[
                  el_excess_text(told.devices, parts, sizeof parts));
 }
 
-/* "ddp, batch 64, 128, 256: the first device holds as much as the others, within 1 %." Once a group: at its first even
- * trial, `at`. */
+/* "ddp, batch 64, 128, 256: the first device holds as much as the others, within 1 %." Once per group, at its first
+ * even trial, `at`. */
 static void say_even(const json_t *trials, size_t at, FILE *out)
 {
     char batches[LIST_BYTES] = "", mode[MODE_BYTES];
@@ -92,7 +90,7 @@ static void say_even(const json_t *trials, size_t at, FILE *out)
                 mode_text(trials, &like, mode), batches);
 }
 
-/* From the smallest batch to the largest; once a group, at its first trial. Nothing where the difference stays. */
+/* From the smallest to the largest batch, once per group. Nothing if the difference stays. */
 static void say_growth(const json_t *trials, size_t at, FILE *out)
 {
     struct told like = told_of(json_array_get(trials, at)), few = like, many = like;

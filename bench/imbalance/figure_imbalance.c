@@ -1,5 +1,5 @@
-/* The figure's data: bars of the cards stacked by tag, and for each trial a bar of what the first card holds more than
- * the mean of the others, tags of which it holds less below zero. Replicas count as parameters in that bar. */
+/* Bars of the cards by tag, and per trial a bar of the first card's extra memory; tags of which it has less are below
+ * zero. Replicas count as parameters there. */
 #include <math.h>
 #include <string.h>
 
@@ -9,13 +9,12 @@
 #include "bench/plot/bars.h"
 #include "bench/report/report.h"
 
-static const double THIN_RATIO = 0.02; /* of its bar: no place in the legend */
+static const double THIN_RATIO = 0.02; /* of its bar: not in the legend */
 static const double MODE_GAP = 0.5, MIB = 1048576;
 
 #define TAG_PART(id, text) {text, el_bar_tag_mib},
 static const struct el_bar_part tags[] = {EL_TAG_LIST(TAG_PART){0}};
 
-/* Tags that occur, and those that are thin in every bar. */
 static void name_tags(const struct el_bars *bars, struct el_data_names *names)
 {
     double share[EL_TAG_COUNT] = {0};
@@ -29,7 +28,7 @@ static void name_tags(const struct el_bars *bars, struct el_data_names *names)
         if (share[t] > 0) el_data_add_name(share[t] < THIN_RATIO ? names->thin : names->present, tags[t].name);
 }
 
-/* Each tag's part of the difference: above zero on the positive ones before it, below zero on the negative ones. */
+/* Positive parts stack above zero, negative ones below. */
 static void put_more(const struct el_bars *bars, FILE *file)
 {
     el_data_block(file, "x, left, right, from MiB, to MiB, tag", "more");
@@ -45,7 +44,6 @@ static void put_more(const struct el_bars *bars, FILE *file)
     }
 }
 
-/* The difference itself: a line across the bar, and its words above. */
 static void put_net(const struct el_bars *bars, FILE *file)
 {
     el_data_block(file, "x, left, right, MiB, top of the bar, words", "net");
@@ -68,7 +66,7 @@ static enum el_status write_imbalance(const struct el_figure *figure, const json
     struct el_data_names names = {"", ""};
     char title[EL_TITLE_BYTES];
     const json_t *all = json_object_get(run, "trials");
-    json_t *trials = json_array(); /* whose cards are drawn */
+    json_t *trials = json_array();
     EL_EACH(trial, all)
         if (el_imbalance_has_cards(trial)) json_array_append(trials, trial);
     enum el_status status = el_bars_place(trials, true, MODE_GAP, &bars);

@@ -1,5 +1,4 @@
-/* A run's document without a run: each trial's memory by forecast, put through the record as if a repeat had told it,
- * so that one table reads both. */
+/* A run's document from forecasts, made through the record as if from a repeat; and the published configurations. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "bench/record/record.h"
 #include "runtime/train/forecast.h"
 
-/* A run resides at its ledgers' sum and what surrounds them; addresses planned by first fit may lie a little wider. */
+/* A process resides at its ledgers' sum plus its surroundings; first-fit addresses may spread a little wider. */
 #define NEED_RATIO      1.05
 #define NEED_REST_BYTES (256.0 * (1 << 20))
 
@@ -94,18 +93,17 @@ enum el_status el_imbalance_check_memory(const struct el_trial_set *set)
                    need_bytes / gib_bytes, free_bytes / gib_bytes);
 }
 
-/* Configurations whose tables people publish or report: as options, and what their sources published beside what is
- * held here, the same figures for --json and for the table. */
+/* Published configurations as options, and their tables beside ours. */
 
 enum { WORDS_BYTES = 512, ARGUMENTS_MAX = 48, PRESETS_MAX = 16 };
 
-/* A blog's table of TextCNN under DataParallel; docs/imbalance.md says what can be concluded from it. */
+/* docs/imbalance.md says what can be concluded from it. */
 static const struct el_published two_cards[] = {
     {"dp", 64, 3678, 1833}, {"dp", 128, 3741, 1863}, {"dp", 256, 3821, 1925}, {.mode = NULL}};
 
 static const struct el_imbalance_preset presets[] = {
-    /* 280 words: with so long sentences the second card's peaks grow by the published 0.960 MiB per sample. Few steps,
-     * as the ledger's peak is the same in each; those of the largest batch take seconds on a core. */
+    /* 280 words: the second card's peaks then grow by the published 0.960 MiB per sample. Few steps: the ledger's peak
+     * is the same in each, and the largest batch takes seconds per step on a core. */
     {.name = "two-cards",
      .reported = "a blog; docs/imbalance.md",
      .says = "TextCNN under DataParallel on two GPUs, as nvidia-smi shows it",
@@ -131,14 +129,12 @@ static const struct el_imbalance_preset presets[] = {
     {.name = NULL},
 };
 
-/* ---- as options ---- */
-
 const struct el_imbalance_preset *el_imbalance_presets(void)
 {
     return presets;
 }
 
-/* NULL where there is none: EL_ERR_INVALID has been said then, with a suggestion. */
+/* NULL with EL_ERR_INVALID and a suggestion. */
 static const struct el_imbalance_preset *find(const char *name)
 {
     const char *names[PRESETS_MAX + 1] = {NULL};
@@ -167,8 +163,7 @@ enum el_status el_imbalance_preset(const char *name, struct el_options *options)
 
 #define MIB (1024.0 * 1024)
 
-/* NULL: the trial is not of the published mode and batch on two devices. Peaks are what a caching allocator ends up
- * with, which is what nvidia-smi shows. */
+/* NULL: not the published mode and batch on two devices. Peaks are a caching allocator's, as in nvidia-smi. */
 static json_t *row_of(const struct el_published *published, const json_t *trial)
 {
     const json_t *devices = json_object_get(trial, "per_device");

@@ -1,5 +1,4 @@
-/* Time and bytes of a trial's devices beside one another, in a record's figures: who comes late or computes longest,
- * and its cause; who sends most, and why. */
+/* Devices compared in time and bytes: who is late or computes longest, who sends most, and why. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +8,16 @@
 #include "bench/imbalance/imbalance.h"
 #include "bench/report/ranks.h"
 
-#define LONGER_RATIO 1.1 /* below it a device computes as long, or sends as much, as the others */
-#define ALONE_RATIO  0.1 /* a phase of which the others have less than this part is one device's alone */
+#define LONGER_RATIO 1.1 /* a smaller ratio of times or bytes counts as equal */
+#define ALONE_RATIO  0.1 /* a phase belongs to one device if the others spend less than this part */
 
 enum { WORDS_BYTES = 256, NAMES_BYTES = 64 };
 
-/* The devices of a trial, and one of them against the mean of the others. */
+/* `who` against the mean of the others. */
 struct devices {
     const json_t *trial, *list;
     int n, who;
-    const char *others; /* the other one's name where there is one */
+    const char *others; /* the other one's name if there are two */
 };
 
 static const char *name_of(const json_t *device)
@@ -26,7 +25,7 @@ static const char *name_of(const json_t *device)
     return el_json_text(device, "device", "?");
 }
 
-/* The trial; of several hosts with devices that are named by rank and host, "rank 3 (node-3)". New reference. */
+/* Names devices "rank 3 (node-3)" on several hosts. New reference. */
 static json_t *with_hosts(const json_t *trial)
 {
     const json_t *devices = json_object_get(trial, "per_device");
@@ -70,7 +69,6 @@ static double others_at(const struct devices *d, const char *path)
     return sum / (d->n - 1);
 }
 
-/* Devices have different parts of the model. */
 static bool in_stages(const struct devices *d)
 {
     const char *path = "layout.stage";
@@ -94,7 +92,7 @@ static json_t *cause_json(const char *cause, const char *words)
     return el_json_of(EL_KEY("cause", cause), EL_KEY("sentence", words));
 }
 
-/* Phases that are this device's alone. */
+/* In phases that only this device has. */
 static double alone_ms(const struct devices *d, char names[NAMES_BYTES])
 {
     static const char *const phases[] = {"loss", "reduce", "optimizer"};
@@ -110,7 +108,7 @@ static double alone_ms(const struct devices *d, char names[NAMES_BYTES])
     return sum;
 }
 
-/* Of shares, work a sample and speed the one that makes most of the ratio of computing times. */
+/* The largest factor of the ratio of computing times: share, work per sample, or speed. */
 static json_t *largest_ratio(const struct devices *d, double own_ms, double others_ms)
 {
     char words[WORDS_BYTES], own[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES];
@@ -134,7 +132,7 @@ static json_t *largest_ratio(const struct devices *d, double own_ms, double othe
     return cause_json("speed", words);
 }
 
-/* Why it is late, or computes longest, by `wait_ms`; null: none of these. */
+/* Why it is late or computes longest; null: unknown. */
 static json_t *cause_of(const struct devices *d, double wait_ms)
 {
     char words[WORDS_BYTES], names[NAMES_BYTES] = "", figure[EL_FIGURE_BYTES];
@@ -167,8 +165,8 @@ static void fill_row(const json_t *device, struct el_rank_row *row)
                                 .sent_bytes = el_json_number(device, "sent_bytes")};
 }
 
-/* Who computes longest where no collective waits for it (dp's first device, a stage), and how long the others do
- * nothing; null: nobody does. */
+/* Who computes longest where no collective waits (dp's first device, a stage), and the others' idle time; null:
+ * nobody. */
 static json_t *longest_of(const json_t *trial, const struct el_rank_row *rows, int n, double step_s)
 {
     char text[WORDS_BYTES], ratio[EL_FIGURE_BYTES], idle[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];

@@ -1,4 +1,3 @@
-/* Snapshots of PyTorch as devices, causes, and a sentence that says which bytes the first holds more. */
 #include "bench/imbalance/snapshots.h"
 
 #include <math.h>
@@ -12,9 +11,9 @@
 #include "bench/report/report.h"
 #include "profiles/snapshot.h"
 
-/* Differences below this part of the first one's peak are none, as in the tables of records. */
+/* Of the first one's peak: smaller differences count as none, as in the tables of records. */
 #define EVEN_RATIO 0.01
-/* Parts below this part of the difference are not named. */
+/* Of the difference: smaller parts are not named. */
 #define PART_RATIO 0.02
 
 enum { DEVICES_SHOWN = 8, PLACES_KEPT = 32, SENTENCE_BYTES = 1024 };
@@ -36,7 +35,7 @@ static json_t *device_json(const char *file, const struct el_snapshot_device *de
                       EL_KEY("places", places));
 }
 
-/* "" where nobody knows: of what the trace did not see begin, or of frames without a file. */
+/* "": allocated before the trace, or frames without a file. */
 static const char *largest_place(const json_t *device, const char *cause)
 {
     EL_EACH(place, json_object_get(device, "places"))
@@ -44,7 +43,7 @@ static const char *largest_place(const json_t *device, const char *cause)
     return "";
 }
 
-/* The place is of those that hold more of it. */
+/* The place is on the side that holds more. */
 static json_t *cause_json(const json_t *devices, const char *cause)
 {
     char path[64];
@@ -61,7 +60,7 @@ static double size_of(const json_t *cause)
     return fabs(isnan(more) ? el_json_number(cause, "first_bytes") : more);
 }
 
-/* What makes the difference stands first; of one device, what is largest. Causes that nobody has are left out. */
+/* Ordered by difference, or by size for one device. Empty causes are left out. */
 static json_t *causes_json(const json_t *devices)
 {
     json_t *causes = json_array();
@@ -76,7 +75,7 @@ static json_t *causes_json(const json_t *devices)
     return causes;
 }
 
-/* "a.pickle cuda:0"; without the file where all have the same. */
+/* "a.pickle cuda:0"; no file if all are equal. */
 static const char *name_of(const json_t *devices, size_t i, char text[EL_CELL_BYTES])
 {
     const json_t *device = json_array_get(devices, i), *file = json_object_get(device, "file");
@@ -140,7 +139,7 @@ static json_t *difference_json(const json_t *devices, const json_t *causes)
                       EL_KEY("first_over_rest", peak / (peak - more)), EL_KEY("sentence", sentence));
 }
 
-/* The folder distinguishes files of the same name. */
+/* With the folder if file names are equal. */
 static const char *file_name(const json_t *paths, size_t i)
 {
     const char *path = json_string_value(json_array_get(paths, i)), *slash = strrchr(path, '/');

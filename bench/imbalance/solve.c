@@ -1,10 +1,7 @@
-/* --solve: the shares that even out time or memory, from what was measured or is predicted, and what they brought.
- *
- * Time: a device computes a + c n ms with n samples: in proportion to what it did with equal shares, and where a second
- * trial was measured by the line through both. Samples go one by one to the device that would end first, which is the
- * optimum of such times; the step then changes by as much as the slowest device's time does. Memory: from equal shares
- * on, the device with the highest peak by forecast gives samples to the one with the lowest, ever fewer, until no gift
- * makes the highest lower. */
+/* --solve: shares that balance time or memory, measured or predicted. Time: a device computes a + c n ms for n samples:
+ * proportional to its time with equal shares, or by the line through two trials. Samples go one by one to the device
+ * that would end first, which is optimal for such times. Memory: the device with the highest forecast peak gives ever
+ * fewer samples to the one with the lowest, until that no longer lowers the highest peak. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +9,7 @@
 #include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
 
-/* A measured step this close to the optimum is not worth another round. */
+/* A step this close to the optimum needs no other round. */
 #define CLOSE_RATIO 1.01
 
 /* ---- what was measured ---- */
@@ -29,7 +26,7 @@ static double samples_of(const json_t *trial, int device)
     return json_number_value(json_array_get(json_object_get(trial, "batch_per_device"), (size_t)device));
 }
 
-/* What takes a device longer with more samples: ranks load theirs and have a loss of their own. */
+/* Phases that grow with samples; ranks load their own and have their own loss. */
 static double compute_ms(const json_t *trial, int device)
 {
     static const char *const phases[] = {"forward", "backward", "data", "h2d", "loss"};
@@ -62,7 +59,7 @@ static struct line line_of(const json_t *equal, const json_t *other, int device)
     return line;
 }
 
-/* Each sample to the device that would end first with it; each device has one at least. Returns the slowest's time. */
+/* At least one sample per device. Returns the slowest's time. */
 static double deal(const struct line *lines, int n, int64_t batch, int64_t *samples)
 {
     double most = 0;
