@@ -1,4 +1,4 @@
-/* Which schedules are measured to separate the causes; and from their samples to the causes. */
+/* Which schedules separate the causes, and the causes from their samples. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "bench/report/report.h"
 #include "bench/verdict/verdict.h"
 
-/* dp without the first `n` causes. */
 static unsigned without(int n)
 {
     unsigned fixes = 0;
@@ -80,7 +79,7 @@ enum el_status el_explain_way(const char *mode, struct el_explain_way *way_p)
 
 struct steps {
     size_t n;                                           /* launches */
-    double ms[EL_EXPLAIN_VARIANTS_MAX][EL_REPEATS_MAX]; /* a launch's step */
+    double ms[EL_EXPLAIN_VARIANTS_MAX][EL_REPEATS_MAX]; /* by launch */
     struct el_explain_way way;
 };
 
@@ -100,7 +99,7 @@ void el_explain_put(json_t *row, const char *key, const char *interval_key, stru
     el_json_put(row, interval_key, el_json_interval(interval.low, interval.high));
 }
 
-/* A step less another, launch by launch. */
+/* By launch. */
 static void put_difference(json_t *row, const char *key, const char *interval_key, const struct steps *steps, int from,
                            int to)
 {
@@ -144,7 +143,7 @@ static json_t *part_json(const struct steps *steps, int from, int to)
     return row;
 }
 
-/* Of simulated devices: what their times rest on, as a trial's record has it. */
+/* The basis of simulated times, as in a trial's record. */
 static void put_prediction(json_t *document, const json_t *sample)
 {
     json_t *prediction = json_object_get(sample, "prediction"), *warnings = json_array(), *rules = json_array();

@@ -1,4 +1,3 @@
-/* From two sides to the difference between them: the parts of a step, and memory by device and tag. */
 #include <math.h>
 #include <string.h>
 
@@ -20,14 +19,12 @@ static const struct {
     [EL_PART_HOST] = {"host", "PyTorch's own: interpreter, its lock, and what starts each op"},
 };
 
-/* ---- what both sides know ---- */
-
 static bool knows(const struct el_side *side, int part)
 {
     return isfinite(side->mean.ms[part]);
 }
 
-/* A part of `whole` on both sides, or of neither. */
+/* Subtracts a part from `whole` on both sides, or on neither. */
 static void split(struct el_side *side, int whole, int part, bool both)
 {
     for (size_t i = 0; i <= side->n; i++) {
@@ -37,7 +34,7 @@ static void split(struct el_side *side, int whole, int part, bool both)
     }
 }
 
-/* What the host costs is known of PyTorch alone, and is no part of ours. */
+/* Only PyTorch's records know the host's cost; ours have no such part. */
 static void split_both(struct el_side *a, struct el_side *b)
 {
     static const enum el_part of[][2] = {{EL_PART_COMPUTE, EL_PART_CONTENTION}, {EL_PART_EXPOSED, EL_PART_SKEW}};
@@ -50,7 +47,7 @@ static void split_both(struct el_side *a, struct el_side *b)
 
 /* ---- differences ---- */
 
-/* Launches of one run took turns: those of one number belong together. */
+/* Launches of one run with the same number took turns. */
 static bool are_paired(const struct el_side *a, const struct el_side *b)
 {
     bool paired = !strcmp(a->record, b->record) && a->n == b->n;
@@ -74,8 +71,7 @@ static json_t *difference_json(const struct el_side *a, const struct el_side *b,
     return row;
 }
 
-/* A launch's figure: a part (`part` at least 0), or what all the parts that count leave of its step; 0 where rounding
- * alone left it. */
+/* A launch's part (`part` at least 0), or its step minus all counted parts; 0 if that is only rounding. */
 static double figure(const struct el_side *side, size_t launch, int part, const bool *counted)
 {
     const struct el_parts *of = side->knows_launches ? &side->launches[launch] : &side->mean;
@@ -86,7 +82,7 @@ static double figure(const struct el_side *side, size_t launch, int part, const 
     return el_stats_minus(step + rest, step) == 0 ? 0 : rest;
 }
 
-/* `part` negative: what those that are counted leave. */
+/* `part` negative: the rest. */
 static json_t *row_json(const struct el_side *a, const struct el_side *b, int part, const bool *counted)
 {
     double of_a[EL_REPEATS_MAX], of_b[EL_REPEATS_MAX];
@@ -94,7 +90,7 @@ static json_t *row_json(const struct el_side *a, const struct el_side *b, int pa
     for (size_t i = 0; i < b->n; i++) of_b[i] = figure(b, i, part, counted);
     json_t *row = difference_json(a, b, of_a, of_b);
     if (!a->knows_launches || !b->knows_launches)
-        el_json_put(row, "ci95", json_null()); /* the same mean for every launch */
+        el_json_put(row, "ci95", json_null()); /* every launch has the same mean */
     bool ours = part == EL_PART_HOST;
     el_json_put_real(row, "a_ms", ours && !knows(a, part) ? NAN : el_stats_mean(of_a, a->n));
     el_json_put_real(row, "b_ms", ours && !knows(b, part) ? NAN : el_stats_mean(of_b, b->n));
@@ -116,7 +112,7 @@ static json_t *parts_json(const struct el_side *a, const struct el_side *b, cons
 
 /* ---- memory ---- */
 
-/* Of each tag that changes, at both peaks; null where one of them knows no tags. */
+/* Tags that change, at both peaks; null if one side has no tags. */
 static json_t *tags_json(const json_t *a, const json_t *b)
 {
     const json_t *of_a = el_json_at(a, "memory.at_peak_by_tag"), *of_b = el_json_at(b, "memory.at_peak_by_tag");
@@ -130,7 +126,6 @@ static json_t *tags_json(const json_t *a, const json_t *b)
     return by_tag;
 }
 
-/* Of two devices at one place. */
 static json_t *device_json(const json_t *a, const json_t *b)
 {
     double of_a = el_json_number(a, "memory.peak_bytes"), of_b = el_json_number(b, "memory.peak_bytes");
@@ -152,7 +147,7 @@ static json_t *memory_json(const struct el_side *a, const struct el_side *b)
 
 /* ---- communication by axis ---- */
 
-/* Of an axis that one side has or both; where none is cut, the parts say it all. */
+/* Axes of either side; none if neither is cut, as the parts say it all. */
 static json_t *axes_json(const struct el_side *a, const struct el_side *b)
 {
     json_t *of_a = el_report_axes_of(a->trial), *of_b = el_report_axes_of(b->trial), *list = json_array();
@@ -187,13 +182,13 @@ static json_t *side_json(const struct el_side *side)
     el_json_copy(json, side->trial, copied);
     el_json_put_text(json, "device", el_json_text(device, "device", NULL));
     el_json_put_text(json, "framework", el_side_framework(side));
-    const char *doubt = el_report_doubt(side->trial); /* before what is informational */
+    const char *doubt = el_report_doubt(side->trial); /* before informational ones */
     el_json_put_text(json, "warning", doubt ? doubt : el_json_text(side->trial, "warnings.0", NULL));
     el_explain_put(json, "step_ms", "step_ci95", el_stats_difference(side->step_ms, side->n));
     return json;
 }
 
-/* Why there are no intervals; NULL: there are. */
+/* NULL: there are intervals. */
 static const char *reason_of(const struct el_side *a, const struct el_side *b)
 {
     if (json_is_true(json_object_get(a->trial, "simulated")) && json_is_true(json_object_get(b->trial, "simulated")))

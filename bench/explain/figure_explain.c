@@ -1,5 +1,4 @@
-/* The figure of `explain`: a waterfall from one step to another, part by part, with the interval of each: from a
- * mode's to ddp's by its causes, or from one record's to another's. */
+/* A waterfall from one step to another, by cause or by part, with intervals. */
 #include <math.h>
 #include <string.h>
 
@@ -11,15 +10,15 @@ enum { BARS_MAX = 12, WIDTH_IN_BARS = 16 };
 
 struct bar {
     const char *name;
-    const char *mode;      /* of a step; NULL: it is a part */
-    double from, to, half; /* half: of the interval round `to`; 0: none */
-    bool shown;            /* it has an interval, without 0 in it; in virtual time it needs none */
+    const char *mode;      /* a step's; NULL: a part */
+    double from, to, half; /* half width of the interval around `to`; 0: none */
+    bool shown;            /* its interval excludes 0; always in virtual time */
 };
 
 struct waterfall {
     struct bar bars[BARS_MAX];
     int n;
-    double at;    /* where the last bar ended */
+    double at;    /* end of the last bar */
     bool virtual; /* no interval is needed */
 };
 
@@ -41,7 +40,7 @@ static void add_step(struct waterfall *fall, const char *name, const char *mode,
     fall->bars[fall->n++] = (struct bar){name, mode, 0, fall->at, half_of(json_object_get(step, "step_ci95")), true};
 }
 
-/* `sign` of what the document calls a part: by how much it changes the step. */
+/* `sign`: of the part's effect on the step. */
 static void add_part(struct waterfall *fall, const char *name, const json_t *part, int sign)
 {
     const json_t *interval = json_object_get(part, "ci95");
@@ -52,7 +51,6 @@ static void add_part(struct waterfall *fall, const char *name, const json_t *par
     fall->at = to;
 }
 
-/* From a mode to ddp by the causes that are taken away, or from A to B. */
 static void take_bars(const json_t *document, bool of_causes, struct waterfall *fall)
 {
     const json_t *first = el_json_at(document, of_causes ? "steps.0" : "a"),
@@ -71,7 +69,7 @@ static double top(const struct bar *bar)
     return fmax(fmax(bar->from, bar->to), bar->to + bar->half);
 }
 
-/* A part that makes the step shorter is good; pale: it may be chance. */
+/* Good: shortens the step; pale: may be chance. */
 static const char *kind_of(const struct bar *bar)
 {
     if (bar->mode) return "step";
@@ -79,7 +77,6 @@ static const char *kind_of(const struct bar *bar)
     return bar->shown ? "good" : "good_pale";
 }
 
-/* The kinds of parts that have something to see, for the legend. */
 static void name_kinds(const struct waterfall *fall, struct el_data_names *kinds)
 {
     static const char *const all[] = {"good", "good_pale", "bad", "bad_pale"};
@@ -91,7 +88,6 @@ static void name_kinds(const struct waterfall *fall, struct el_data_names *kinds
     }
 }
 
-/* The modes of both steps, each once. */
 static void put_looks(const struct waterfall *fall, FILE *file)
 {
     struct el_data_names modes = {"", ""};
@@ -101,7 +97,7 @@ static void put_looks(const struct waterfall *fall, FILE *file)
     el_data_looks(file, &modes);
 }
 
-/* The whisker is the part's interval, at the end to which it goes. The label of a part is the change of the step. */
+/* The whisker is the part's interval at its end; the label is the change. */
 static void put_bar(const struct bar *bar, int place, bool last, FILE *file)
 {
     char text[EL_FIGURE_BYTES];
@@ -132,8 +128,7 @@ static void make_title(const json_t *document, bool of_causes, char title[EL_TIT
                  *simulated ? ", simulated" : "");
 }
 
-/* What whiskers and pale bars mean, where there are any; in virtual time no interval is needed. NULL: nothing to say.
- */
+/* Explains whiskers and pale bars, if any. NULL: nothing. */
 static const char *foot_of(const json_t *document, const struct waterfall *fall, bool of_causes)
 {
     bool known = json_is_array(el_json_at(document, of_causes ? "whole.ci95" : "parts.0.ci95")), whiskers = false;

@@ -1,5 +1,4 @@
-/* Reading a side of `explain A B`: which trial of which record, the parts of its step in each launch, and what else is
- * not alike between two of them. */
+/* Reads a side of `explain A B`: its trial, the parts of its step by launch, other differences. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +12,7 @@
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 
-/* ---- which trial ---- */
-
-/* "dp:128", or its id where another one is called the same. */
+/* "dp:128", or the id if that is ambiguous. */
 static void name_trial(const json_t *trials, size_t at, char *name, size_t bytes)
 {
     const json_t *trial = json_array_get(trials, at);
@@ -64,7 +61,7 @@ static enum el_status choose(const char *path, const char *choice, struct el_sid
     return EL_OK;
 }
 
-/* Parts "DIR:MODE:BATCH": the longest beginning that is there is the path. */
+/* Splits "DIR:MODE:BATCH": the longest existing prefix is the path. */
 static enum el_status find_record(const char *word, char path[EL_PATH_BYTES], const char **choice_p,
                                   char record[EL_PATH_BYTES])
 {
@@ -97,7 +94,7 @@ static double or_zero(double value, bool zero)
     return isnan(value) && zero ? 0 : value;
 }
 
-/* Of the device whose step it is. `alone`: it has no others to talk to. */
+/* `alone`: no other devices. */
 static struct el_parts parts_of(const json_t *member, bool alone)
 {
     double idle = el_json_number(member, "idle_ms"), other = el_json_number(member, "other_ms"),
@@ -120,7 +117,7 @@ static struct el_parts parts_of(const json_t *member, bool alone)
     return parts;
 }
 
-/* The launch's own file, beside the record. New reference, or NULL. */
+/* New reference, or NULL. */
 static json_t *load_launch(const struct el_side *side, double number)
 {
     const char *slash = strrchr(side->record, '/');
@@ -131,7 +128,7 @@ static json_t *load_launch(const struct el_side *side, double number)
     return el_read_json(path, &launch) == EL_OK ? launch : NULL;
 }
 
-/* What PyTorch's own record says of each launch is its host's time alone. */
+/* PyTorch's records know only the host's time by launch. */
 static void read_parts(struct el_side *side)
 {
     int64_t slowest = el_json_whole(side->trial, "slowest_member");
@@ -202,7 +199,7 @@ void el_side_close(struct el_side *side)
 
 enum { VALUE_BYTES = 48 };
 
-/* A value in words, "?" where there is none. */
+/* "?": none. */
 static void show(const json_t *value, char text[VALUE_BYTES])
 {
     char *dumped = json_is_string(value) ? strdup(json_string_value(value))
@@ -216,7 +213,7 @@ static bool is_whole_zero(const json_t *value)
     return json_is_integer(value) && json_integer_value(value) == 0;
 }
 
-/* Where one record does not know the field, nothing can be said. */
+/* False if one record lacks the field. */
 static bool unlike(const json_t *a, const json_t *b)
 {
     if (!a || !b || json_is_null(a) || json_is_null(b)) return false;
@@ -224,7 +221,7 @@ static bool unlike(const json_t *a, const json_t *b)
     return !json_equal(a, b);
 }
 
-/* Sizes that belong to other models are 0, or not there. */
+/* Other models' sizes are 0 or missing. */
 static void append_sizes(const json_t *a, const json_t *b, char *text, size_t bytes)
 {
     EL_EACH_KEY(key, value, json_object_get(a, "model_sizes")) {
@@ -278,7 +275,7 @@ json_t *el_sides_differences(const struct el_side *a, const struct el_side *b)
     static const char *const of_machine[] = {"hostname", "cpu_model",      "cores_online", "affinity",   "governor",
                                              "commit",   "compiler_flags", "cpu_library",  "gpu_driver", "framework",
                                              NULL};
-    /* How long was measured, and what has been said already. */
+    /* how long was measured, and what was reported already */
     static const char *const left_out[] = {"model_sizes", "data",        "steps",          "warmup",       "min_time_s",
                                            "timeout_s",   "batch_given", "comm_timeout_s", "control_pairs"};
     json_t *list = json_array();

@@ -1,4 +1,3 @@
-/* The tables of `explain` and of `explain A B`, for people. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "bench/explain/explain.h"
 #include "bench/report/report.h"
 
-/* Above it figures are of a busy machine. */
+/* Above it, the machine was busy. */
 static const double BUSY_PCT = 5;
 
 static void show_alone(const json_t *row, const json_t *context, char *text)
@@ -32,7 +31,6 @@ static const struct el_column memory_columns[] = {EL_TEXT("without", -34, "witho
                                                   EL_MIB("others", 9, "others"), EL_MIB("more", 9, "excess"),
                                                   EL_NO_MORE};
 
-/* A time with its interval, and nothing alone. */
 static void print_time(const char *name, const json_t *of, const char *ms, const char *interval, FILE *out)
 {
     json_t *row = el_json_of(EL_KEY("cause", name), EL_KEY("ms", el_json_number(of, ms)),
@@ -41,7 +39,7 @@ static void print_time(const char *name, const json_t *of, const char *ms, const
     json_decref(row);
 }
 
-/* Of records before there were others: dp. */
+/* Older records have only dp. */
 static const char *mode_of(const json_t *document)
 {
     return el_json_text(document, "mode", "dp");
@@ -62,8 +60,7 @@ static void print_times(const json_t *document, FILE *out)
     print_time(whole, json_object_get(document, "whole"), "ms", "ci95", out);
 }
 
-/* The causes whose intervals exclude 0, with their times; *unshown_p: how many others there are. Where no cause has an
- * interval, neither. */
+/* Causes whose intervals exclude 0, with their times; *unshown_p: the others. Nothing without intervals. */
 static void shown_text(const json_t *causes, char *text, size_t bytes, size_t *unshown_p)
 {
     *text = '\0';
@@ -78,7 +75,6 @@ static void shown_text(const json_t *causes, char *text, size_t bytes, size_t *u
     }
 }
 
-/* What the intervals say, in a sentence. Nothing where there are none. */
 static void print_answer(const json_t *document, FILE *out)
 {
     char names[256];
@@ -113,7 +109,6 @@ static void print_words(const json_t *document, FILE *out)
                 mode_of(document));
 }
 
-/* With one cause less after another, and of ddp. */
 static void print_memory(const json_t *document, FILE *out)
 {
     const struct el_table table = {.columns = memory_columns, .out = out};
@@ -146,7 +141,7 @@ void el_explain_print(const json_t *document, FILE *out)
                  virtual ? "simulated " : "", launches, launches == 1 ? "" : "es",
                  el_json_number(document, "blocks_per_launch"));
     if (*inject) el_text_line(out, "! disturbed on purpose: --inject %s", inject);
-    json_t *documents = json_pack("[O]", document); /* its warnings, of simulated devices */
+    json_t *documents = json_pack("[O]", document); /* of simulated devices */
     el_report_warnings(documents, "", out);
     json_decref(documents);
     if (!virtual && el_json_number(document, "others_waited_pct") > BUSY_PCT)
@@ -168,7 +163,7 @@ void el_explain_print(const json_t *document, FILE *out)
 
 enum { TAGS_SHOWN = 4, TAGS_WIDTH = 57 };
 
-/* "activation +17.1, bucket -10.4": the tags that change most, in MiB, as many as the line can take. */
+/* "activation +17.1, bucket -10.4": the largest changes in MiB that fit. */
 static void show_tags(const json_t *row, const json_t *context, char *text)
 {
     double bytes[EL_TAG_COUNT];
@@ -254,7 +249,7 @@ static void print_differs(const json_t *document, FILE *out)
     if (*text) el_text_say("They differ in ", "   ", EL_REPORT_COLUMNS, out, "%s", text);
 }
 
-/* Contention is a difference of two measurements, so it may come out below 0. */
+/* Contention is a difference of two measurements, so it may be negative. */
 static void print_negative(const json_t *parts, FILE *out)
 {
     EL_EACH(part, parts) {

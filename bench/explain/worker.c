@@ -1,7 +1,6 @@
-/* Launches of `explain`, in fresh processes one after another. In each, every variant of the mode, and ddp, train in
- * short blocks on the same devices, in turns of random order, so that neither the machine's drift nor a process's own
- * luck with memory and cores becomes a difference. Each block is a training of its own: it begins with the same
- * weights, and memory of its own. */
+/* A launch of `explain`: all variants and ddp train in short blocks on the same devices in random order, so that
+ * neither drift nor a process's luck with memory and cores becomes a difference. Each block is a training of its own,
+ * with the same weights and fresh memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,8 @@
 #include "runtime/gate/gate.h"
 #include "runtime/launch/launch.h"
 
-/* The first step has buckets of its own, the second may find caches cold. A hundred steps have a median, however short
- * they are; five where nothing is computed, since time is virtual there, or no model's. */
+/* The first step has its own buckets, the second may find cold caches. A hundred steps have a stable median; five
+ * suffice if nothing is computed (virtual time, no model). */
 enum { WARMUP = 2, STEPS_MIN = 3, STEPS_MAX = 100, STEPS_UNCOMPUTED = 5 };
 
 struct launch {
@@ -29,7 +28,7 @@ struct launch {
     struct el_job_devices open;
     int number;
     struct el_explain_way way;
-    double step_ms[EL_EXPLAIN_VARIANTS_MAX]; /* of its last block; 0: there was none */
+    double step_ms[EL_EXPLAIN_VARIANTS_MAX]; /* of its last block; 0: none */
     json_t *parts;                           /* [variant] */
     json_t *prediction;                      /* of simulated devices; else NULL */
     double waited_pct;
@@ -58,7 +57,7 @@ static bool computes(const struct el_trial *trial)
     return el_trial_backend(trial).computes;
 }
 
-/* As many steps as fill a block's share of --min-time, by the block before. */
+/* Fills a block's share of --min-time, by the previous block. */
 static int64_t steps_of(const struct launch *launch, int variant)
 {
     double wanted = launch->job.trial->train.min_time_s * 1e3 / EL_EXPLAIN_BLOCKS / launch->step_ms[variant];
@@ -96,7 +95,6 @@ static enum el_status run_block(struct launch *launch, int variant, bool keep)
     return EL_OK;
 }
 
-/* A permutation, drawn by seed, launch and round. */
 static void shuffle(const struct launch *launch, int round, int *order)
 {
     const struct el_rng_key key = {
@@ -108,7 +106,7 @@ static void shuffle(const struct launch *launch, int round, int *order)
     }
 }
 
-/* The first round is thrown away: it tells how long steps are, and touches all memory once. */
+/* The first round is discarded: it shows how long steps are, and touches all memory. */
 static enum el_status run_rounds(struct launch *launch)
 {
     int order[EL_EXPLAIN_VARIANTS_MAX];
@@ -121,7 +119,7 @@ static enum el_status run_rounds(struct launch *launch)
     return EL_OK;
 }
 
-/* As before any timing: each schedule's first steps against the reference. Once, as all launches are alike. */
+/* The gate for each schedule, once: all launches are alike. */
 static enum el_status check(const struct launch *launch, int variant)
 {
     struct el_trial trial = *launch->job.trial;
@@ -181,7 +179,7 @@ enum el_status el_explain_worker(struct el_worker *worker)
     return status;
 }
 
-/* ---- their parent ---- */
+/* ---- the parent ---- */
 
 enum el_status el_explain_resolve(const struct el_options *options, struct el_trial_set *set_p)
 {
@@ -198,7 +196,7 @@ enum el_status el_explain_resolve(const struct el_options *options, struct el_tr
     return status;
 }
 
-/* As the ddp among them is launched, by threads of one process. */
+/* Launched like its ddp variant: threads of one process. */
 static enum el_status launch(const struct el_store *store, const struct el_options *options, const struct el_trial *of,
                              int number, json_t *samples)
 {
