@@ -1,8 +1,6 @@
-/* What is to be measured, from what was asked for. Each trial is then resolved as any other (bench/trial/trial.h).
- *
- * Weak scaling unless told otherwise: who adds cards gives each the batch that one could hold, as the launchers of
- * DistributedDataParallel do. A batch says by itself which of both it belongs to; where the two disagree it is an
- * error, lest a strong efficiency be read as a weak one. */
+/* From the given options to a campaign's. Weak scaling by default: each added card gets the batch that one could hold,
+ * as launchers of DistributedDataParallel do. A batch option implies weak or strong; a contradiction is an error, so
+ * that no efficiency is misread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +29,7 @@ static enum el_status choose_scaling(const struct el_options *asked, struct el_o
     return EL_OK;
 }
 
-/* One device stands in front: the same mode on it is what the others are held against. */
+/* The same mode on one device is the baseline. */
 static enum el_status add_one(struct el_options *o)
 {
     if (o->counts[0] == 1) return EL_OK;
@@ -55,15 +53,15 @@ enum el_status el_scale_options(const struct el_options *asked, int cores, int g
         snprintf(o->counts_backend, sizeof o->counts_backend, "%s", gpus ? "cuda" : "cpu");
         int most = gpus ? gpus : cores;
         if (most > EL_MEMBERS_MAX) most = EL_MEMBERS_MAX;
-        for (int n = 1; n <= most; n *= 2) o->counts[o->n_counts++] = n; /* 1, 2, 4 ... and all there are */
+        for (int n = 1; n <= most; n *= 2) o->counts[o->n_counts++] = n; /* 1, 2, 4 ... and all */
         if (o->counts[o->n_counts - 1] != most) o->counts[o->n_counts++] = most;
     }
     EL_TRY(add_one(o));
     const char *plain = el_mode_plain()->name;
-    o->n_modes = 1; /* it stands in front */
+    o->n_modes = 1;
     memset(o->modes, 0, sizeof o->modes);
     snprintf(o->modes[0], sizeof o->modes[0], "%s", plain);
-    for (int m = 0; m < asked->n_modes && o->n_modes < EL_LIST_MAX; m++) /* fewer modes than that there are */
+    for (int m = 0; m < asked->n_modes && o->n_modes < EL_LIST_MAX; m++)
         if (strcmp(asked->modes[m], plain)) memcpy(o->modes[o->n_modes++], asked->modes[m], sizeof o->modes[0]);
     if (o->n_modes == 1)
         return el_fail(EL_ERR_INVALID, "--modes: %s runs on one device only: add one that runs on several",

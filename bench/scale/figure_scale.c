@@ -1,4 +1,4 @@
-/* The figure of scaling: speed-up over devices with the ideal line, and efficiency below it. */
+/* Speed-up over devices with the ideal line, and efficiency below. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { BARS = 12 };
 
-/* Between the largest count and the frame, as a ratio: on a logarithmic axis it is the same everywhere. */
+/* After the largest count; a ratio, on a logarithmic axis. */
 static const double MARGIN = 1.25;
 static const double BESIDE = 1.04; /* between two points of one count, likewise */
 
@@ -18,7 +18,7 @@ static double most_devices(const json_t *rows)
     return fmax(1, el_json_highest(rows, "devices"));
 }
 
-/* The lowest and the highest end of any whisker of speed-up, and of the ideal line. */
+/* Of all speed-up whiskers and the ideal line. */
 static void find_extent(const json_t *rows, double *low_p, double *high_p)
 {
     static const char *const paths[] = {"plain.speedup", "plain.speedup_ci95.0", "plain.speedup_ci95.1"};
@@ -39,7 +39,7 @@ static bool has_intervals(const json_t *rows)
     return any;
 }
 
-/* Whiskers of no length where there is no interval: a missing end would drop the point. */
+/* Without an interval whiskers have no length: a missing end would drop the point. */
 static void put_point(double value, double low, double high, FILE *file)
 {
     el_data_number(file, value);
@@ -47,7 +47,7 @@ static void put_point(double value, double low, double high, FILE *file)
     el_data_number(file, isnan(high) ? value : high);
 }
 
-/* Where a row's points stand: around its count, so that none of `all` that have this count lies on another. */
+/* Points of one count are placed side by side around it. */
 static double place_of(const json_t *all, const json_t *row)
 {
     double devices = el_json_number(row, "devices");
@@ -70,7 +70,7 @@ static void put_points(const json_t *rows, const json_t *all, FILE *file)
     EL_EACH(row, rows) {
         const json_t *plain = json_object_get(row, "plain");
         if (isnan(el_json_number(row, "samples_per_s"))) continue;
-        bool held = json_is_object(plain); /* the others are what is held against */
+        bool held = json_is_object(plain); /* baselines have no `plain` */
         fprintf(file, "%g", place_of(all, row));
         put_point(held ? el_json_number(plain, "speedup") : 1, el_json_number(plain, "speedup_ci95.0"),
                   el_json_number(plain, "speedup_ci95.1"), file);
@@ -80,10 +80,10 @@ static void put_points(const json_t *rows, const json_t *all, FILE *file)
         fprintf(file, "\t%s\t%d\t%d\n", el_data_word(el_json_text(row, "mode", "?")).text,
                 json_is_string(json_object_get(row, "shared")), !el_data_has_mark(row));
     }
-    fputs("?\t?\t?\t?\t?\t?\t?\t_\t0\t1\n", file); /* so that the block is never empty */
+    fputs("?\t?\t?\t?\t?\t?\t?\t_\t0\t1\n", file); /* a block is never empty */
 }
 
-/* What was predicted: a line for each mode, which begins at the last measured point before it. */
+/* A line per mode, from its last measured point before the prediction. */
 static void put_predicted(const json_t *rows, const json_t *predicted, const json_t *all, FILE *file)
 {
     el_data_block(file,
@@ -123,7 +123,6 @@ static void put_axes(const json_t *rows, FILE *file)
     }
 }
 
-/* Whether a row of the mode of row `of` has devices that share. */
 static bool shares(const json_t *rows, size_t of)
 {
     const json_t *mode = json_object_get(json_array_get(rows, of), "mode");

@@ -1,6 +1,4 @@
-/* Scaling as a person reads it: two tables, sentences on what it comes to, and whatever makes a row doubtful, once. Of
- * counts that share cores or cards no sentence makes a claim: they are said to be shared, and that is all. From the
- * document alone. */
+/* Tables, sentences and doubts. Counts that share cores or cards are reported as shared, without claims. */
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +24,7 @@ static bool is_finished(const json_t *row)
 
 /* ---- tables ---- */
 
-/* "4*" where devices share. */
+/* "4*": devices share. */
 static void show_count(const json_t *row, const json_t *context, char *text)
 {
     (void)context;
@@ -47,7 +45,7 @@ static void print_failed(const json_t *row, FILE *out)
     el_report_failed(row, head, "                ", EL_REPORT_COLUMNS, out);
 }
 
-/* Three columns, four against plain single, four against the mode on one device: none of a row that is this itself. */
+/* Empty in rows that are the baseline themselves. */
 /* clang-format off */
 #define SCALE_COLUMNS(rate, figure) \
     EL_TEXT("mode", -6, "mode"), EL_SHOWN("dev.", 4, show_count), EL_FIGURE(rate, 10, figure), \
@@ -77,7 +75,7 @@ static void print_speedups(const json_t *rows, FILE *out)
     }
 }
 
-/* What is lost of a step is what it is longer than the ideal one. */
+/* Lost: the step minus the ideal step. */
 static const struct el_column loss_columns[] = {EL_TEXT("mode", -6, "mode"),
                                                 EL_SHOWN("dev.", 4, show_count),
                                                 EL_FIGURE("step", 7, "step.step_ms"),
@@ -112,7 +110,7 @@ static const struct el_column predicted_columns[] = {
     EL_CHANGE("error %", 9, "error_pct"),
     EL_NO_MORE};
 
-/* "records wire results/weak", or "rates of h100-sxm": what the document's predicted rows rest on. */
+/* "records wire results/weak", or "rates of h100-sxm": the basis of predicted rows. */
 static void scale_predicted_from(const json_t *document, char *text, size_t bytes)
 {
     const char *costs = el_json_text(document, "predicted_costs", NULL);
@@ -160,7 +158,7 @@ static void print_heading(const json_t *document, FILE *out)
 
 /* ---- sentences ---- */
 
-/* The row with the most devices of their own, of the mode of the row `of`; NULL: none has more than one. */
+/* The mode's row with the most unshared devices, at least two; NULL: none. */
 static const json_t *largest_own(const json_t *rows, const json_t *of)
 {
     const json_t *found = NULL, *mode = json_object_get(of, "mode");
@@ -195,7 +193,7 @@ static void name_loss(const json_t *step, char text[TEXT_BYTES])
              el_json_number(step, "step_ms"), parts[most].words, el_text_figure(value, part));
 }
 
-/* What the interval says of n devices, behind the interval; "": there is none. `doubt`: ", suspect". */
+/* Judges the interval against n; "": no interval. `doubt`: ", suspect". */
 static void judge(const json_t *plain, double n, const char *doubt, char text[TEXT_BYTES])
 {
     double low = el_json_number(plain, "speedup_ci95.0"), high = el_json_number(plain, "speedup_ci95.1");
@@ -210,7 +208,7 @@ static void judge(const json_t *plain, double n, const char *doubt, char text[TE
                              : "");
 }
 
-/* The row, or plain single's, against which it is held: whose times are in doubt. NULL: neither's. */
+/* The row, or plain single's, if its times are in doubt; NULL: neither. */
 static const json_t *doubtful_of(const json_t *rows, const json_t *row)
 {
     if (el_report_doubt(row)) return row;
@@ -219,7 +217,7 @@ static const json_t *doubtful_of(const json_t *rows, const json_t *row)
     return NULL;
 }
 
-/* `reason_p`: why it has no interval. A speed-up in doubt is not stated without one. */
+/* `reason_p`: why it has no interval. A doubtful speed-up is stated with its doubt. */
 static void say_of_mode(const json_t *rows, const json_t *row, FILE *out, const char **reason_p)
 {
     const json_t *plain = json_object_get(row, "plain"), *doubtful = doubtful_of(rows, row);
@@ -240,7 +238,7 @@ static void say_of_mode(const json_t *rows, const json_t *row, FILE *out, const 
     if (!*judged) *reason_p = el_json_text(plain, "reason", "they have none");
 }
 
-/* No mode has a count above 1 of which something can be said: why. */
+/* Says why no count above 1 allows a claim. */
 static void say_none(const json_t *rows, FILE *out)
 {
     bool several = false, finished = false;
@@ -259,7 +257,7 @@ static void say_modes(const json_t *rows, FILE *out)
 {
     const char *reason = NULL;
     bool own = false;
-    /* Devices without kernels: what is left is the harness. */
+    /* null devices: only the harness is left */
     if (strncmp(el_json_text(json_array_get(rows, 0), "device_names.0", ""), "null:", 5) == 0) {
         SAY(out, "Null devices compute nothing: these times are the harness's own and say nothing about scaling.");
         return;
@@ -285,7 +283,7 @@ static void say_shared(const json_t *rows, FILE *out)
         el_json_number(least, "devices"), el_json_text(least, "shared", ""));
 }
 
-/* Blocks are other steps than those that were measured: no more like them than these figures. */
+/* Says if the control blocks' steps differ from the measured ones. */
 static void say_blocks(const json_t *rows, FILE *out)
 {
     EL_EACH(row, rows) {
@@ -304,7 +302,7 @@ static void say_all(const json_t *document, FILE *out)
     const json_t *rows = json_object_get(document, "rows");
     say_modes(rows, out);
     say_shared(rows, out);
-    /* What others do to one device and to two differs, and so does a speed-up from one load to the next. */
+    /* Other programs affect one device and two differently, so speed-up depends on the load. */
     bool disturbed = false, intervals = false;
     EL_EACH(row, rows) {
         disturbed |= el_scale_disturbed(row);

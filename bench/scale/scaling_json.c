@@ -1,4 +1,4 @@
-/* Scaling from a run's document: ratios to the two baselines, and where a step's loss goes. Nothing else is read. */
+/* Ratios to the two baselines, and where a step's loss goes. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,11 +11,10 @@
 #include "bench/scale/scale.h"
 #include "runtime/modes/mode_info.h"
 
-/* Two baselines: plain training, and the same mode on one device. */
 struct baselines {
     const json_t *plain;
     bool weak;
-    double cap_bytes; /* of buckets: trials of `compare` with another size are none of ours */
+    double cap_bytes; /* of buckets: trials of `compare` with another size are skipped */
 };
 
 static const char *shared_words(const json_t *trial)
@@ -30,20 +29,19 @@ bool el_scale_disturbed(const json_t *trial)
            el_report_warned(trial, "stolen");
 }
 
-/* New reference; null where it is no array. */
+/* New reference; null if not an array. */
 static json_t *copy_of_array(const json_t *array)
 {
     return json_is_array(array) ? json_deep_copy(array) : json_null();
 }
 
-/* Of a trial against one on a single device. */
 static json_t *ratio_of(const json_t *trial, const json_t *base)
 {
     size_t n;
     double devices = el_json_number(trial, "devices");
     struct el_interval ratio = el_report_ratio(trial, base, &n), repeat = el_stats_interval_stretch(ratio, sqrt(2));
     bool disturbed = el_scale_disturbed(trial) || el_scale_disturbed(base);
-    if (disturbed) repeat.low = NAN; /* and there is none */
+    if (disturbed) repeat.low = NAN; /* no interval under other load */
     return el_json_of(
         EL_KEY("speedup", ratio.centre), EL_KEY("speedup_ci95", el_json_interval(ratio.low, ratio.high)),
         EL_KEY("speedup_repeat95", el_json_interval(repeat.low, repeat.high)),
@@ -54,15 +52,14 @@ static json_t *ratio_of(const json_t *trial, const json_t *base)
         EL_KEY("repeat_reason", ratio.valid && disturbed ? "other work was on the machine" : ratio.reason));
 }
 
-/* ms per step, from samples per second. */
 static double step_ms(const json_t *trial)
 {
     return el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.samples_per_s") * 1e3;
 }
 
-/* ideal + compute + contention + exposed + idle = step. Compute and what is exposed are the slowest device's in the
- * measured steps; contention is of the control blocks, in proportion to the step. Idle is all else. Without control
- * blocks, and of older records, which have no compute: ideal + lost = step. */
+/* ideal + compute + contention + exposed + idle = step. Compute and exposed: the slowest device's measured steps;
+ * contention: control blocks, in proportion; idle: the rest. Without control blocks, or in older records: ideal + lost
+ * = step. */
 static json_t *step_of(const json_t *trial, const struct baselines *base)
 {
     const json_t *b = json_object_get(trial, "breakdown");
@@ -87,7 +84,7 @@ static bool has_other_buckets(const json_t *trial, const struct baselines *base)
     return el_json_number(trial, "config.bucket_cap_bytes") != base->cap_bytes;
 }
 
-/* The same mode on one device; NULL: it was not measured. */
+/* NULL: not measured. */
 static const json_t *wrapped_one(const json_t *trials, const json_t *trial, const struct baselines *base)
 {
     EL_EACH(other, trials) {
@@ -106,7 +103,7 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     bool held = one && one != trial && one != base->plain;
     double peak_bytes = el_json_highest(json_object_get(trial, "per_device"), "memory.peak_bytes");
     json_t *row = json_object();
-    if (!(peak_bytes < 0x1p63)) peak_bytes = NAN; /* nothing of ours */
+    if (!(peak_bytes < 0x1p63)) peak_bytes = NAN; /* a foreign record */
     el_json_copy(row, trial, copied);
     el_json_put_all(row, EL_KEY("shared", shared_words(trial)),
                     EL_KEY("samples_per_s", el_json_number(trial, "throughput.samples_per_s")),
@@ -119,8 +116,8 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     return row;
 }
 
-/* A predicted trial: by the means, as its one launch belongs to no round; and, if it rests on what was
- * measured here (`same`), what was measured in its place. */
+/* Uses means, as its one launch belongs to no round; `same`: it rests on measurements here, so the measured value is
+ * added. */
 static json_t *predicted_of(const json_t *trials, const json_t *trial, const struct baselines *base, bool same)
 {
     double rate = el_json_number(trial, "throughput.samples_per_s"), devices = el_json_number(trial, "devices");
@@ -148,7 +145,7 @@ static const json_t *find_plain(const json_t *trials)
     return NULL;
 }
 
-/* What was measured lies outside a mode's interval: then no row of the mode has one, and each says why. */
+/* If a measurement lies outside a mode's interval, no row of the mode has one, and each says why. */
 static void forget_missed(json_t *rows)
 {
     EL_EACH(row, rows) {
@@ -171,8 +168,8 @@ static void forget_missed(json_t *rows)
     }
 }
 
-/* Of the folder within `dir`; without one `predicted` is empty. What rests on rates alone, perhaps another machine's,
- * is held against plain single on that one. */
+/* From the folder within `dir`; empty without it. Predictions from rates alone, maybe another machine's, use plain
+ * single there. */
 static void add_predicted(const json_t *trials, const char *dir, const struct baselines *base, json_t *document)
 {
     char path[2 * EL_PATH_BYTES];
@@ -194,7 +191,7 @@ static void add_predicted(const json_t *trials, const char *dir, const struct ba
     json_decref(run);
 }
 
-/* The batch as it was given: of each device, or of all. */
+/* As given: per device, or in all. */
 static double batch_of(const json_t *trial, bool weak)
 {
     return el_json_number(trial, "global_batch") / (weak ? el_json_number(trial, "devices") : 1);
