@@ -1,5 +1,5 @@
-/* Doubts that the machine raises: who else computed, how fast the cores were, whether devices are alike, and what the
- * driver said of GPUs (el_record_gpu). Each looks at all finished repeats and tells of the worst one. */
+/* Doubts about the machine: other programs, core speeds, unlike devices, GPU readings. Each rule reports the worst
+ * finished repeat. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "bench/verdict/verdict.h"
 #include "profiles/system.h"
 
-/* The figure furthest from 0 over the repeats, NAN where no repeat has it. */
+/* Furthest from 0; NAN: no repeat has it. */
 static double worst_at(const struct el_verdict_case *c, const char *path)
 {
     double worst = NAN;
@@ -18,8 +18,8 @@ static double worst_at(const struct el_verdict_case *c, const char *path)
     return worst;
 }
 
-/* A share that was counted in ticks: the highest of the repeats, where those whose window is too short for ticks are
- * taken together, as one. NAN where that is too short too, or a repeat has no figure: then it was not checked. */
+/* A share counted in ticks: the highest; repeats with windows too short for ticks are pooled. NAN: still too short, or
+ * a repeat without figure: unchecked. */
 static double ticks_at(const struct el_verdict_case *c, const char *path)
 {
     double worst = NAN, sum = 0, together_s = 0;
@@ -60,7 +60,7 @@ void el_verdict_physical_core(struct el_verdict_case *c)
                        least, n, json_array_size(c->ok));
 }
 
-/* Whether any two do, and the positions of the first pair. */
+/* The positions of the first such pair. */
 static bool any_shared(const json_t *members, bool (*share)(const json_t *, const json_t *), size_t *a, size_t *b)
 {
     for (*b = 1; *b < json_array_size(members); ++*b)
@@ -69,8 +69,8 @@ static bool any_shared(const json_t *members, bool (*share)(const json_t *, cons
     return false;
 }
 
-/* The longest that a thread of the job waited for a core that others had. Ranks that share a core wait for each other:
- * then it is not known. */
+/* The longest wait of a job's thread for a core taken by others. NAN if ranks share a core, as they wait for each
+ * other. */
 static double waited_pct(const struct el_verdict_case *c)
 {
     double worst = NAN;
@@ -83,7 +83,7 @@ static double waited_pct(const struct el_verdict_case *c)
     return worst;
 }
 
-/* What is on few cores of many shows on the devices' cores only. */
+/* Load on few of many cores shows only in the devices' share. */
 void el_verdict_others(struct el_verdict_case *c)
 {
     double all = ticks_at(c, "system.others_pct"), devices = ticks_at(c, "system.others_on_devices_pct");
@@ -108,7 +108,7 @@ void el_verdict_stolen(struct el_verdict_case *c)
                        stolen);
 }
 
-/* Looks last, and only where nothing else was found: what made a trial suspect is said already. */
+/* Runs last, and only without other findings. */
 void el_verdict_unchecked(struct el_verdict_case *c)
 {
     const char *reason = "the system did not say";
@@ -139,14 +139,14 @@ void el_verdict_throttled(struct el_verdict_case *c)
                        count, count == 1 ? "" : "s");
 }
 
-/* A GPU has its UUID everywhere: whatever its number is in each process, and on whichever host. */
+/* UUIDs are the same in every process and host. */
 static bool share_a_gpu(const json_t *a, const json_t *b)
 {
     const char *uuid = el_json_text(a, "uuid", NULL);
     return uuid && !strcmp(uuid, el_json_text(b, "uuid", ""));
 }
 
-/* Says the first pair of each repeat that shares. */
+/* Reports each repeat's first pair. */
 static void look_for_shared(struct el_verdict_case *c, bool (*share)(const json_t *, const json_t *), const char *what,
                             const char *remedy)
 {
@@ -170,13 +170,13 @@ void el_verdict_shared_gpu(struct el_verdict_case *c)
     look_for_shared(c, share_a_gpu, "GPU", "memory and bytes hold, times are of one card working in turns");
 }
 
-/* By the first repeat. Capacities first: they count what a core does in a cycle too. */
+/* From the first repeat. Capacity first: it includes work per cycle. */
 void el_verdict_heterogeneous_cores(struct el_verdict_case *c)
 {
     static const char *const figures[] = {"capacity", "max_mhz"}, *const words[] = {"capacity", "highest MHz"};
     const json_t *members = el_json_at(c->ok, "0.members");
     for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
-        double least = NAN, most = NAN; /* fmin and fmax pass over a NAN */
+        double least = NAN, most = NAN; /* fmin and fmax ignore NAN */
         EL_EACH(member, members) {
             EL_EACH(core, json_object_get(member, "cores")) {
                 least = fmin(least, el_json_number(core, figures[f]));
@@ -211,12 +211,12 @@ static double lost_at(const json_t *interface)
 {
     static const char *const counters[] = {"rx_errors", "tx_errors", "rx_dropped", "tx_dropped", "collisions"};
     double lost = 0;
-    for (int i = 0; i < 5; i++) lost += fmax(0, el_json_number(interface, counters[i])); /* fmax passes over a NAN */
+    for (int i = 0; i < 5; i++) lost += fmax(0, el_json_number(interface, counters[i])); /* fmin and fmax ignore NAN */
     return lost;
 }
 
-/* Ranks of several hosts talk over interfaces that carry a tenth of their host's packets or more. Those of one host
- * talk over the loopback, and only by tcp: what others lose on eth0 is no doubt. */
+/* Ranks on several hosts use interfaces with at least a tenth of their host's packets; on one host only the loopback,
+ * and only with tcp. */
 static bool is_in_use(const json_t *interface, const json_t *interfaces, bool apart)
 {
     const char *host = el_json_text(interface, "host", "");
@@ -227,7 +227,7 @@ static bool is_in_use(const json_t *interface, const json_t *interfaces, bool ap
     return apart ? !loopback && packets_of(interface) >= 0.1 * all : loopback;
 }
 
-/* Single packets are dropped on every network, those of protocols that nobody there speaks. */
+/* Every network drops single packets, of protocols that nobody there speaks. */
 void el_verdict_network_errors(struct el_verdict_case *c)
 {
     enum { FEWEST = 10 };
@@ -249,8 +249,8 @@ void el_verdict_network_errors(struct el_verdict_case *c)
     }
 }
 
-/* The limits are those of NVIDIA's DCGM: any error of NVLinks (DCGM_LIMIT_MAX_NVLINK_ERROR), which counts as infinite
- * here, or PCIe replays a minute (DCGM_LIMIT_MAX_PCIREPLAY_RATE). A shorter window counts as a minute. */
+/* NVIDIA DCGM's limits: any NVLink error (DCGM_LIMIT_MAX_NVLINK_ERROR; infinite here), or PCIe replays per minute
+ * (DCGM_LIMIT_MAX_PCIREPLAY_RATE). Shorter windows count as a minute. */
 static double link_errors(const json_t *member)
 {
     if (el_json_number(member, "gpu.nvlink_errors") > 0) return INFINITY;
@@ -271,7 +271,7 @@ void el_verdict_gpu_links(struct el_verdict_case *c)
 
 /* ---- GPUs ---- */
 
-/* The highest share of the samples, and the reason of it. */
+/* Highest share of samples, with its reason. */
 static double throttled_pct(const json_t *member, const char **reason_p)
 {
     double worst = NAN;
@@ -307,7 +307,7 @@ static double queueing_pct(const json_t *member)
     return 100 * el_json_number(member, "queue_ms") / el_json_number(member, "step_ms");
 }
 
-/* An op's span begins when its stream is through with the one before, and the card then waits for the launch. */
+/* An op's span begins when its stream is free, so it includes the wait for the launch. */
 void el_verdict_host_bound(struct el_verdict_case *c)
 {
     double pct;
@@ -320,8 +320,7 @@ void el_verdict_host_bound(struct el_verdict_case *c)
                        el_json_text(worst, "device", "?"), pct);
 }
 
-/* A GPU has its UUID in every process: how many of the job's are on it. A process counts once, however many devices it
- * has there. */
+/* Number of the job's processes on this GPU. */
 static double job_processes_on(const json_t *members, const char *uuid)
 {
     double n = 0;

@@ -1,5 +1,4 @@
-/* What a simulated trial's times rest on: said of every one, and each doubt of where they come from. The launch has
- * counted (bench/job/predict.c); here it is judged. */
+/* Doubts about the basis of simulated times, as counted by bench/job/predict.c. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
@@ -30,7 +29,7 @@ void el_verdict_simulated(struct el_verdict_case *c)
             el_json_text(prediction, "costs", "?"), el_machine_text(json_object_get(prediction, "machine"), text));
 }
 
-/* The first of the records for which `is` says so; how many there are in *n_p. */
+/* *n_p: how many match. */
 static const json_t *record_where(const struct el_verdict_case *c, bool (*is)(const json_t *record, const void *of),
                                   const void *of, size_t *n_p)
 {
@@ -95,7 +94,7 @@ void el_verdict_costs_beside(struct el_verdict_case *c)
                    el_json_text(record, "dir", "?"), beside, beside == 1 ? "" : "s", devices, devices - 1);
 }
 
-/* The share of the priced time in per cent; 0: none. */
+/* Per cent of the priced time; 0: none. */
 static double share_pct(const struct el_verdict_case *c, const char *kind, const json_t **share_p)
 {
     const json_t *prediction = el_verdict_prediction(c->ok);
@@ -144,7 +143,7 @@ void el_verdict_costs_borrowed(struct el_verdict_case *c)
                    pct, el_json_text(share, "op", "?"));
 }
 
-/* Of a prediction from records: without any all times are the machine's, which is said already. */
+/* Only for predictions from records; without records all times are the machine's, which is reported already. */
 void el_verdict_costs_rates(struct el_verdict_case *c)
 {
     const json_t *share;

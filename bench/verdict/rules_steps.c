@@ -1,6 +1,5 @@
-/* Doubts that a trial's own samples raise: too few, too short, or not alike where they must be; memory that grows, or
- * that no tag accounts for. And what was said of a repeat before it ran: an injected disturbance, a warm-up that did
- * not settle, a stream that shares a core. */
+/* Doubts from a trial's own samples: too few, too short, unequal where they must be equal; growing or unattributed
+ * memory; and what was known before the run: injections, unsettled warm-up, shared cores. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -63,7 +62,7 @@ static double change_pct(double ratio)
     return 100 * fabs(ratio - 1);
 }
 
-/* With an odd number of steps the middle one belongs to neither half. Halves of too few steps say nothing of drift. */
+/* An odd number's middle step is in neither half. Too short halves say nothing. */
 void el_verdict_drift(struct el_verdict_case *c)
 {
     double first[EL_REPEATS_MAX], second[EL_REPEATS_MAX];
@@ -98,8 +97,8 @@ void el_verdict_trend(struct el_verdict_case *c)
                        change_pct(trend.ratio), trend.ratio > 1 ? "slower" : "faster");
 }
 
-/* NCCL's sums within NVLink's switches (NVLS) come in an order of their own in each run. Then losses may differ, but
- * not that of the first step, before any sum, and hardly more than rounding grows. */
+/* NCCL's sums within NVLink switches (NVLS) have another order in each run. Losses may then differ, except the first
+ * step's, which precedes any sum, and hardly by more than rounding grows. */
 static const double NVLS_DIFFERENCE = 0.01;
 
 static bool is_rounding(const json_t *repeat, size_t step, const json_t *a, const json_t *b)
@@ -108,8 +107,7 @@ static bool is_rounding(const json_t *repeat, size_t step, const json_t *a, cons
     return el_json_is(repeat, "communicator", "nccl") && step > 0 && fabs(x - y) <= NVLS_DIFFERENCE * fabs(x);
 }
 
-/* Whether the repeats' losses differ, and by more than NVLS may. Over the steps that both took:
- * --min-time may give one of them more. */
+/* Compares common steps: --min-time may give some repeats more. *by_more_p: by more than NVLS may. */
 static bool losses_differ(const json_t *ok, bool *by_more_p)
 {
     const json_t *first = el_json_at(ok, "0.loss");
@@ -141,7 +139,7 @@ void el_verdict_loss(struct el_verdict_case *c)
     if (losses_differ(c->ok, &by_more) && by_more) el_verdict_say(c, "not deterministic: the repeats' losses differ");
 }
 
-/* Where kernels do not compute there are no losses. */
+/* Without kernels there are no losses. */
 void el_verdict_diverged(struct el_verdict_case *c)
 {
     EL_EACH(repeat, c->ok) {
@@ -168,7 +166,7 @@ static bool memory_differs(const json_t *a, const json_t *b)
     return false;
 }
 
-/* Then a repeat's peak is that of the longest batch among as many steps as it had. */
+/* A repeat's peak then is that of its longest batch. */
 static bool lengths_differ(const json_t *members)
 {
     return el_json_number(members, "0.loading.length.mean") < el_json_number(members, "0.loading.length.max");
@@ -196,7 +194,7 @@ static double grown_mib(const json_t *member)
     return el_json_number(member, "memory.grown_bytes") / MIB;
 }
 
-/* Without a warm-up the first measured step takes what all later ones keep. */
+/* Without a warm-up the first measured step allocates what later ones keep. */
 void el_verdict_grown(struct el_verdict_case *c)
 {
     double mib;
@@ -208,7 +206,7 @@ void el_verdict_grown(struct el_verdict_case *c)
                        el_json_text(member, "device", "?"), mib);
 }
 
-/* Beyond the ledger's peak and the gaps that the planner is known to leave. */
+/* Beyond the ledger's peak and the planner's known gaps. */
 static double untagged_bytes(const json_t *member)
 {
     double gaps = el_json_number(member, "memory.reserved_bytes") - el_json_number(member, "memory.peak_bytes");
@@ -216,8 +214,8 @@ static double untagged_bytes(const json_t *member)
     return gaps > 0 ? bytes - gaps : bytes;
 }
 
-/* In per cent of the ledger's peak; less than a MiB is pages and tables. A GPU's libraries load kernels at their first
- * use and keep workspaces of their own: there nothing is to be expected of the rest. */
+/* Per cent of the ledger's peak; below a MiB it is pages and tables. Not for GPUs: their libraries load kernels at
+ * first use and keep workspaces. */
 static double unattributed_pct(const json_t *member)
 {
     if (el_json_text(member, "uuid", NULL)) return NAN;
@@ -285,7 +283,7 @@ void el_verdict_time_sliced(struct el_verdict_case *c)
     }
 }
 
-/* Training stood still for them; what the writing takes from the cores is in the steps themselves. */
+/* Only the wait; the writer's use of cores is in the steps themselves. */
 void el_verdict_checkpoints(struct el_verdict_case *c)
 {
     EL_EACH(repeat, c->ok) {

@@ -1,4 +1,4 @@
-/* The rows, and going through them. Names stay: they are in people's records and in their CI. */
+/* Rule names stay: they are in users' records and CI. */
 #include "bench/verdict/verdict.h"
 
 #include <math.h>
@@ -11,7 +11,6 @@
 
 enum { TEXT_BYTES = 320 };
 
-/* Without a limit; and when a rule looks, and what it makes of a trial (verdict.h). */
 #define ANY      NAN
 #define ALWAYS   .of_clock = false
 #define OF_CLOCK .of_clock = true
@@ -128,7 +127,7 @@ static bool is_doubtful(const json_t *trial)
     return doubtful;
 }
 
-/* The first text of a rule among the doubtful trials, and in how many of them it speaks. */
+/* A rule's first text among doubtful trials, and how many have it. */
 static size_t count_rule(const json_t *trials, const struct el_verdict_rule *rule, const char **text_p)
 {
     size_t count = 0;

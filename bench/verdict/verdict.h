@@ -1,15 +1,13 @@
-/* The verdict: is a trial's figure to be believed? Every doubt is a row: name, threshold, and a function that
- * looks at the trial's repeats and says what it found, how much, and what to do.
+/* Is a trial's figure to be believed? Every doubt is a row: name, threshold, and a function that examines the trial's
+ * repeats.
  *
- *     verdict = el_verdict_judge(repeats, ok, warnings, rules);      record.c: every trial is stamped
- *     n = el_verdict_doubtful(run, line, sizeof line);               --strict: how many, and the commonest reason
+ *     verdict = el_verdict_judge(repeats, ok, warnings, rules);      for every trial
+ *     n = el_verdict_doubtful(run, line, sizeof line);               --strict: number and commonest reason
  *
- * A trial whose times are virtual is "simulated", whatever rules found: that are its reasons. Any other is "suspect"
- * where a rule found something, "unchecked" where none did but one that matters could not look, else "valid". A
- * simulated trial is doubtful where a rule found more than what is informational. The rows are those of the table in
- * docs/metrics.md (a test compares them). Errors: none. What a machine never tells (a frequency, throttling) raises no
- * doubt.
- */
+ * Trials in virtual time are "simulated", with findings as reasons. Others are "suspect" if a rule found something,
+ * "unchecked" if an important rule could not look, else "valid". A simulated trial is doubtful if a finding is more
+ * than informational. docs/metrics.md has the rows (a test compares them). What a machine never reports (frequency,
+ * throttling) raises no doubt. */
 #pragma once
 
 #include <jansson.h>
@@ -18,49 +16,49 @@
 
 /* In a repeat. */
 enum { EL_VERDICT_STEPS_MIN = 10 };
-/* Of a step: where the host needs more of it to queue it, spans of a GPU's ops say more of the host than of the GPU. */
+/* Of a step: if the host needs more to queue it, GPU spans describe the host rather than the GPU. */
 enum { EL_VERDICT_HOST_BOUND_PCT = 50 };
 
 struct el_verdict_rule;
 
-/* The input of a rule, and where it reports its findings. */
+/* Input and findings of a rule. */
 struct el_verdict_case {
     const struct el_verdict_rule *rule;
-    const json_t *repeats; /* all of the trial, documents as in record.h */
-    const json_t *ok;      /* those that finished */
+    const json_t *repeats; /* all, as in record.h */
+    const json_t *ok;      /* finished ones */
     json_t *warnings, *rules;
     bool suspect, unchecked;
 };
 
 struct el_verdict_rule {
     const char *name;
-    double limit;     /* NAN: the thing itself is enough */
-    const char *unit; /* of the limit, as it follows the number: " %" */
-    bool note;        /* informational: no ground for suspicion */
+    double limit;     /* NAN: no threshold */
+    const char *unit; /* of the limit, with its blank: " %" */
+    bool note;        /* informational: not suspect */
     bool gap;         /* something could not be checked */
-    bool of_clock;    /* not for simulated trials: their time is virtual, and the same in every repeat */
+    bool of_clock;    /* skipped for simulated trials: virtual time is equal in every repeat */
     void (*look)(struct el_verdict_case *c);
 };
-/* Ended by a row whose name is NULL. */
+/* Ends with a NULL name. */
 const struct el_verdict_rule *el_verdict_rules(void);
-/* Appends each doubt to `warnings` (a text) and to `rules` (its rule's name). Returns "valid", "simulated",
- * "unchecked" or "suspect". */
+/* Appends each doubt to `warnings` (text) and `rules` (name). Returns "valid", "simulated", "unchecked" or
+ * "suspect". */
 const char *el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *warnings, json_t *rules);
-/* How many of a run's trials are doubtful; in `line` their number and the commonest reason (empty for none). */
+/* Number of doubtful trials; `line`: number and commonest reason, empty for none. */
 size_t el_verdict_doubtful(const json_t *run, char *line, size_t bytes);
 
-/* What a simulated trial's first finished repeat says of its times (bench/job/worker.h); NULL: nothing. */
+/* The first finished repeat's prediction (bench/job/worker.h); NULL: none. */
 const json_t *el_verdict_prediction(const json_t *ok);
 
-/* For rules: says it, unless the same has been said. */
+/* For rules: adds a finding unless it was added before. */
 void el_verdict_say(struct el_verdict_case *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* For rules: the member with the largest `value` above `least` over all finished repeats; `worst_p` gets that. NULL,
- * and nothing is written: none has. */
+/* For rules: the member with the largest `value` above `least` over finished repeats, and `worst_p`. NULL, nothing
+ * written: none. */
 const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*value)(const json_t *member),
                                       double least, double *worst_p);
 
-/* Every rule; its function of that name is in a rules_*.c, by its input. */
+/* Every rule; its function is in a rules_*.c. */
 /* clang-format off */
 #define EL_VERDICT_LIST(X)                                                                                             \
     X(reported) X(finished) X(repeats) X(steps) X(time) X(shared_core) X(physical_core) X(shared_gpu) X(others) X(stolen) X(frequency)  \
