@@ -1,4 +1,3 @@
-/* How often to write checkpoints, and what failures leave of the time; see stats.h. */
 #include <math.h>
 
 #include "bench/stats/stats.h"

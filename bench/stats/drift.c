@@ -1,16 +1,13 @@
-/* Drift of a trial: within its repeats (does a step take longer towards the end?) and over them, in order of execution.
- *
- * A drift is found if it can be told from chance and is large enough to matter: with many repeats every machine drifts
- * by a little that can be told, with few a large ratio is soon had by chance. Both tests are at 1 %, as a false alarm
- * costs a good trial its verdict. Halves are compared within a repeat, so that what differs between processes cancels
- * out. Over repeats ranks decide: one slow repeat (a neighbour woke up) makes no trend, as it would by a line of least
- * squares. */
+/* Drift within repeats and over them. Found only if it is significant and large enough to matter: with many repeats
+ * every machine drifts a little significantly, with few a large ratio is easily chance. Both tests are at 1 %, as a
+ * false alarm costs a good trial its verdict. Halves are compared within a repeat, so that differences between
+ * processes cancel. Over repeats ranks decide, so that one slow repeat makes no trend. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "bench/stats/stats.h"
 
-/* How far from 1 a ratio is a drift worth telling: within repeats, with an interval, and over repeats. */
+/* Smallest drift reported: within repeats, with an interval, and over repeats. */
 static const double HALVES_MIN = 0.05, TREND_MIN = 0.10;
 static const double TREND_P_MAX = 0.01;
 
@@ -27,14 +24,14 @@ struct el_drift el_stats_drift(const double *first_half_ms, const double *second
 {
     struct el_interval i = el_stats_ratio_paired(second_half_ms, first_half_ms, n_repeats);
     struct el_drift drift = {.ratio = i.centre, .low = NAN, .high = NAN};
-    double size = fabs(i.centre - 1); /* NAN is not larger than anything: not found */
+    double size = fabs(i.centre - 1); /* NAN: not found */
     if (i.valid) {
         drift.low = widened(i.low, i.centre, n_repeats);
         drift.high = widened(i.high, i.centre, n_repeats);
         drift.found = size > HALVES_MIN && (drift.low > 1 || drift.high < 1);
     } else {
-        /* The bound is all that keeps chance out: 2.6 standard errors where steps scatter by 10 % and a repeat has 10
-         * of them, the worst that passes without a warning. 0.10 at four repeats, 0.20 at one. */
+        /* 2.6 standard errors for steps that scatter by 10 %, 10 per repeat, the worst without a warning: 0.10 at four
+         * repeats, 0.20 at one. */
         size_t up = 0, down = 0;
         for (size_t k = 0; k < n_repeats; k++) {
             up += second_half_ms[k] > first_half_ms[k];
@@ -45,8 +42,7 @@ struct el_drift el_stats_drift(const double *first_half_ms, const double *second
     return drift;
 }
 
-/* Theil and Sen: the median of the slopes of all pairs, per repeat. *score_p, Kendall's: pairs that rise minus pairs
- * that fall. */
+/* Theil and Sen: the median slope of all pairs, per repeat. *score_p, Kendall's: rising minus falling pairs. */
 static double median_slope(const double *x, size_t n, long *score_p)
 {
     size_t pairs = 0;
@@ -63,8 +59,8 @@ static double median_slope(const double *x, size_t n, long *score_p)
     return median;
 }
 
-/* How likely is a score that far from 0, in either direction, if all n! orders are alike? Orders are counted by their
- * inversions: putting in the k-th value makes 0 to k - 1 new ones. A score of s has (pairs - s) / 2 inversions. */
+/* P(a score this far from 0 in either direction) if all n! orders are equally likely. Orders are counted by inversions:
+ * the k-th value adds 0 to k - 1. A score of s has (pairs - s) / 2 inversions. */
 static double exact_p(size_t n, long score)
 {
     double count[INVERSIONS_MAX + 1] = {1}, orders = 1, tail = 0;
@@ -79,7 +75,7 @@ static double exact_p(size_t n, long score)
     return fmin(1, 2 * tail / orders);
 }
 
-/* By the normal distribution, with its variance for values that all differ, and a correction for continuity. */
+/* Normal approximation without ties, with continuity correction. */
 static double normal_p(size_t n, long score)
 {
     double count = (double)n, variance = count * (count - 1) * (2 * count + 5) / 18;

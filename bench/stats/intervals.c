@@ -1,9 +1,6 @@
-/* Intervals over repeats, of one configuration and of the ratio of two: Student's t on logarithms; of a difference,
- * which has no logarithm: Student's t.
- *
- * Not here: intervals over steps, or bootstraps. Steps within a repeat are correlated, so their number promises a
- * precision that is not there; and of five repeats a bootstrap holds the truth too rarely. docs/metrics.md has the
- * figures, tests/unit/test_coverage.c is where they come from. */
+/* Intervals over repeats: Student's t on logarithms for one configuration and a ratio, Student's t for differences.
+ * Intervals over steps promise a false precision, because steps are correlated; a bootstrap of five repeats covers too
+ * rarely (docs/metrics.md, tests/unit/test_coverage.c). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,7 +10,7 @@ static const char TOO_FEW[] = "fewer than 5 repeats";
 static const char NOT_POSITIVE[] = "a repeat has no positive figure";
 static const char NOT_FINITE[] = "a repeat has no figure";
 static const char NO_SCATTER[] = "repeats do not scatter, as in virtual time";
-static const double ROUNDING = 1e-9; /* what is less, of a figure, is rounding's */
+static const double ROUNDING = 1e-9; /* of a figure: less is rounding */
 
 static struct el_interval none(double centre, const char *reason)
 {
@@ -25,14 +22,14 @@ double el_stats_minus(double a, double b)
     return fabs(a - b) <= ROUNDING * fmax(fabs(a), fabs(b)) ? 0 : a - b;
 }
 
-/* The interval of exp(m), where m has the standard error and the degrees of freedom. */
+/* exp(m), for m with this standard error and degrees of freedom. */
 static struct el_interval around(double m, double standard_error, double df)
 {
     double half = el_stats_t_quantile(0.975, df) * standard_error;
     return (struct el_interval){.centre = exp(m), .low = exp(m - half), .high = exp(m + half), .valid = true};
 }
 
-/* Mean of the logarithms of x, or with `base` of x over base, and the variance of that mean. */
+/* Mean of the logarithms of x, or of x over `base`, and the variance of that mean. */
 static void log_moments(const double *x, const double *base, size_t n, double *mean_p, double *variance_p)
 {
     double sum = 0, squares = 0;
@@ -43,7 +40,7 @@ static void log_moments(const double *x, const double *base, size_t n, double *m
     *variance_p = n < 2 ? NAN : squares / (double)(n - 1) / (double)n;
 }
 
-/* `b` NULL: of a itself. */
+/* `b` NULL: a itself. */
 static struct el_interval of_pairs(const double *a, const double *b, size_t n)
 {
     double mean, variance, centre = el_stats_geometric_mean(a, n) / (b ? el_stats_geometric_mean(b, n) : 1);
@@ -93,15 +90,14 @@ struct el_interval el_stats_difference_unpaired(const double *a, size_t n_a, con
     return (struct el_interval){.centre = mean, .low = mean - half, .high = mean + half, .valid = true};
 }
 
-/* Draws with replacement from n launches have (n - 1) / n of their variance. The model's error is independent of them.
- */
+/* Draws with replacement from n launches have (n - 1) / n of their variance. The model's error is independent. */
 struct el_interval el_stats_prediction(const double *x, size_t n, size_t launches, double model_error)
 {
     double mean, variance, centre = el_stats_geometric_mean(x, n), of = (double)launches;
     if (launches < 2 || n < 2) return none(centre, "fewer than 2 launches");
     if (isnan(centre)) return none(centre, NOT_POSITIVE);
     log_moments(x, NULL, n, &mean, &variance);
-    const double z = 1.959964; /* the normal distribution's 97.5 % */
+    const double z = 1.959964; /* 97.5 % of the normal distribution */
     double t = el_stats_t_quantile(0.975, of - 1);
     double of_launches = t * sqrt(variance * (double)n * of / (of - 1) * (1 + 1 / of));
     double half = hypot(of_launches, z * model_error);
@@ -116,13 +112,12 @@ struct el_interval el_stats_interval_stretch(struct el_interval interval, double
     return interval;
 }
 
-/* Wilcoxon's signed ranks, exact. The distribution of the sum is built one rank at a time, on ranks doubled so that
- * mid-ranks are whole numbers; as probabilities, so that nothing overflows.
- *
- * Not here: the normal approximation, which is wrong by a factor at the small probabilities a gate works with. */
+/* Wilcoxon's signed ranks, exact: the normal approximation is wrong by a factor at a gate's small probabilities. The
+ * sum's distribution is built rank by rank, on doubled ranks so that mid-ranks are whole, as probabilities so that
+ * nothing overflows. */
 
 struct ranked {
-    double size; /* without its sign */
+    double size; /* absolute */
     int sign, doubled_rank;
 };
 
@@ -132,7 +127,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Mid-ranks, doubled: of those that stand at i + 1 to j the rank is (i + 1 + j) / 2. */
+/* For positions i + 1 to j the mid-rank is (i + 1 + j) / 2. */
 static void rank(const double *differences, size_t n, struct ranked *ranked)
 {
     for (size_t i = 0; i < n; i++)
@@ -144,7 +139,7 @@ static void rank(const double *differences, size_t n, struct ranked *ranked)
     }
 }
 
-/* The probability of each sum of the n ranks, 0 to *last_p; to be freed. Ranks of 0 are left out. NULL: no memory. */
+/* Probability of each sum of the n ranks, 0 to *last_p; to be freed. Ranks of 0 are left out. NULL: no memory. */
 static double *distribution(const int *ranks, size_t n, size_t *last_p)
 {
     size_t total = 0, sums = 1;
@@ -154,7 +149,7 @@ static double *distribution(const int *ranks, size_t n, size_t *last_p)
     double *next = two + total + 1;
     now[0] = 1;
     for (size_t i = 0; i < n; i++) {
-        size_t grows = (size_t)ranks[i]; /* the sum, with half the probability */
+        size_t grows = (size_t)ranks[i]; /* with half the probability */
         if (grows == 0) continue;
         for (size_t s = 0; s < sums + grows; s++) next[s] = s < sums ? 0.5 * now[s] : 0;
         for (size_t s = 0; s < sums; s++) next[s + grows] += 0.5 * now[s];
@@ -200,8 +195,8 @@ struct el_signed_rank el_stats_signed_rank(const double *differences, size_t n)
     return test;
 }
 
-/* Which Walsh average from below ends the interval, counted from 1: the sum of ranks is smaller than that with at most
- * `tail`. 0: with so few differences there is none. */
+/* Number, from 1, of the lowest Walsh average within the interval: smaller sums of ranks have at most `tail`. 0: too
+ * few differences. */
 static size_t end_of_interval(size_t n, double tail)
 {
     int ranks[EL_SIGNED_RANK_MAX];
@@ -214,7 +209,7 @@ static size_t end_of_interval(size_t n, double tail)
     return at;
 }
 
-/* The means of all pairs, each with itself too, in rising order; to be freed. NULL: there is none, or no memory. */
+/* Means of all pairs, each with itself too, ascending; to be freed. NULL: none, or no memory. */
 static double *walsh_averages(const double *x, size_t n, size_t *pairs_p)
 {
     size_t pairs = n * (n + 1) / 2, k = 0;
@@ -252,7 +247,6 @@ struct el_interval el_stats_signed_rank_interval(const double *differences, size
     return interval;
 }
 
-/* Holm: the smallest p times how many there are, the next times one fewer, never below the one before. */
 void el_stats_holm(const double *p, size_t n, double *adjusted)
 {
     size_t told = 0, *order = malloc((n + 1) * sizeof *order);

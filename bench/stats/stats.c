@@ -1,5 +1,5 @@
-/* Statistics of small arrays. Formulas: docs/metrics.md; the t distribution is by the incomplete beta function's
- * continued fraction (Lentz), its quantile by Newton's method. */
+/* Formulas: docs/metrics.md. Student's t by the incomplete beta function's continued fraction (Lentz), its quantile by
+ * Newton's method. */
 #include "bench/stats/stats.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ void el_stats_sort(double *x, size_t n)
     qsort(x, n, sizeof *x, ascending);
 }
 
-/* A sorted copy; NULL for n = 0 or out of memory. */
+/* NULL for n = 0 or out of memory. */
 static double *sorted(const double *x, size_t n)
 {
     double *copy = n == 0 ? NULL : malloc(n * sizeof *copy);
@@ -57,7 +57,7 @@ double el_stats_quantile(const double *x, size_t n, double q)
 {
     double *s = sorted(x, n);
     if (s == NULL) return NAN;
-    /* The small amount keeps 0.95 * 20 at 19 where the product comes out a bit above. */
+    /* The small amount keeps 0.95 * 20 at 19 despite rounding. */
     double rank = ceil(q * (double)n - 1e-9);
     size_t index = rank < 1 ? 0 : (size_t)rank - 1;
     double value = s[index < n ? index : n - 1];
@@ -77,7 +77,7 @@ double el_stats_stddev(const double *x, size_t n)
     return n < 2 ? NAN : sqrt(sum_of_squares(x, n) / (double)(n - 1));
 }
 
-/* Continued fraction of the incomplete beta function, for x < (a + 1) / (a + b + 2). */
+/* For x < (a + 1) / (a + b + 2). */
 static double beta_fraction(double a, double b, double x)
 {
     const double tiny = 1e-300;
@@ -121,7 +121,7 @@ double el_stats_t_quantile(double p, double df)
 {
     if (!(p > 0 && p < 1 && df > 0)) return NAN;
     if (p < 0.5) return -el_stats_t_quantile(1 - p, df);
-    /* Right of 0 the distribution is concave, so Newton's steps from 0 never go too far. */
+    /* Right of 0 the distribution is concave, so Newton's steps from 0 never overshoot. */
     double peak = exp(lgamma((df + 1) / 2) - lgamma(df / 2)) / sqrt(df * acos(-1)), t = 0;
     for (int i = 0; i < 200; i++) {
         double density = peak * exp(-(df + 1) / 2 * log1p(t * t / df));
@@ -147,7 +147,7 @@ bool el_stats_imbalance(const double *x, size_t n, struct el_imbalance *imbalanc
     return true;
 }
 
-/* With weights 1 / y^2: the normal equations of the relative errors. */
+/* Normal equations with weights 1 / y^2. */
 bool el_stats_line(const double *x, const double *y, size_t n, double *at_zero_p, double *slope_p)
 {
     double w = 0, wx = 0, wxx = 0, wy = 0, wxy = 0;
