@@ -1,7 +1,4 @@
-/* The environment of a run: what the figures depend on and the command line does not say.
- *
- * Read from /proc, /sys and uname by plain files; what cannot be read is null. It judges nothing: verdicts are the
- * record's. */
+/* The environment of a run, from /proc, /sys and uname; null: unreadable. */
 #include "bench/machine/host.h"
 
 #include <math.h>
@@ -33,14 +30,13 @@
 #define COMPILER "unknown"
 #endif
 
-/* The first line of a file; null if it cannot be read. */
 static json_t *first_line(const char *path)
 {
     char line[512];
     return el_json_string(el_file_line(path, "", line, sizeof line) ? line : NULL);
 }
 
-/* What follows "key<spaces>:" in /proc/cpuinfo; null if there is no such key. */
+/* The value after "key<spaces>:"; null: no such key. */
 static json_t *cpuinfo(const char *key)
 {
     char line[512];
@@ -56,7 +52,7 @@ static json_t *affinity(void)
     return cores;
 }
 
-/* A file that says 1 or 0: whether it says `yes`; null: no such file. */
+/* Whether a file of 1 or 0 has `yes`; null: no such file. */
 static json_t *read_switch(const char *path, char yes)
 {
     char line[16];
@@ -64,7 +60,7 @@ static json_t *read_switch(const char *path, char yes)
     return *line != '0' && *line != '1' ? json_null() : json_boolean(*line == yes);
 }
 
-/* Intel's driver says what is switched off, the others what is on. */
+/* Intel's driver reports "off", the others "on". */
 static json_t *turbo(void)
 {
     json_t *on = read_switch("/sys/devices/system/cpu/intel_pstate/no_turbo", '0');
@@ -80,7 +76,6 @@ static json_t *load_average(void)
     return array;
 }
 
-/* Where a program lies in PATH; null if it does not. */
 static json_t *program_path(const char *name)
 {
     char *path;
@@ -117,7 +112,7 @@ static void put_state(json_t *e)
     el_json_put_all(e, EL_KEY("numa_nodes", n_nodes ? json_integer((json_int_t)n_nodes) : json_null()),
                     EL_KEY("links", links));
     el_json_put(e, "affinity", affinity());
-    el_json_put_real(e, "cgroup_cores", quota > 0 ? quota : NAN); /* no limit, or not readable */
+    el_json_put_real(e, "cgroup_cores", quota > 0 ? quota : NAN); /* no limit, or unreadable */
     el_json_put(e, "governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     el_json_put(e, "load_average", load_average());
 }

@@ -1,6 +1,5 @@
-/* What a process may take of this host: cores for devices, from sched_getaffinity, /sys and the cgroup (it binds
- * nothing: a device binds its own streams), and memory. Read from plain files below a root, which tests give; what
- * cannot be read does not limit. */
+/* Limits from sched_getaffinity, /sys, the cgroup and rlimits, below a root that tests give. Unreadable limits do not
+ * limit. */
 #include "bench/machine/host.h"
 
 #include <math.h>
@@ -15,7 +14,7 @@
 #include "profiles/system.h"
 #include "runtime/base/files.h"
 
-/* What follows `key` in a file below root (its first line where that is ""); "" if there is none. */
+/* The text after `key` (""; first line) in a file below root; "" if missing. */
 static bool read_after(const char *root, const char *path, const char *key, char *line, size_t bytes)
 {
     char whole[EL_PATH_BYTES * 2];
@@ -33,7 +32,7 @@ static void lower(double *quota, double found)
     if (found > 0 && (*quota == 0 || found < *quota)) *quota = found;
 }
 
-/* cgroup v2: the least cpu.max from the process's group up to the root. */
+/* The least cpu.max from the process's group up to the root. */
 static double quota_v2(const char *root, char *group)
 {
     double quota = 0;
@@ -49,7 +48,7 @@ static double quota_v2(const char *root, char *group)
     }
 }
 
-/* cgroup v1: as the container sees it (its own group is mounted as the root), or by its whole path. */
+/* As the container sees it (its group mounted as the root), or by its whole path. */
 static double quota_v1(const char *root, const char *group)
 {
     const char *const mounts[] = {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"};
@@ -66,7 +65,7 @@ static double quota_v1(const char *root, const char *group)
     return quota;
 }
 
-/* Whether one of the controllers, by comma, is `cpu`: "cpuset" is another, of another group perhaps. */
+/* Whether the comma-separated list has `cpu`: "cpuset" is another controller, maybe of another group. */
 static bool has_cpu(const char *controllers)
 {
     for (const char *at = controllers; *at; at += strcspn(at, ","), at += *at == ',')
@@ -184,7 +183,7 @@ void el_cores_say_busy(double planned_s, bool quiet)
 
 /* ---- memory ---- */
 
-/* NAN: there is no number ("max" too). */
+/* NAN: no number ("max"). */
 static double number_in(const char *root, const char *path, const char *key)
 {
     char text[64], *end;
@@ -193,7 +192,7 @@ static double number_in(const char *root, const char *path, const char *key)
     return end > text ? number : NAN;
 }
 
-/* Limit minus use, cached files not counted as use: they make way. */
+/* Limit minus use without cached files, which are reclaimable. */
 static double cgroup_bytes(const char *root, const char *limit, const char *use, const char *stat, const char *cached)
 {
     double limit_bytes = number_in(root, limit, ""), use_bytes = number_in(root, use, "");
@@ -201,7 +200,7 @@ static double cgroup_bytes(const char *root, const char *limit, const char *use,
     return limit_bytes - use_bytes + (isnan(cached_bytes) ? 0 : cached_bytes);
 }
 
-/* What `ulimit -v` grants; NAN: no limit. */
+/* NAN: no limit. */
 static double address_bytes(void)
 {
     struct rlimit limit;
@@ -216,5 +215,5 @@ double el_host_free_bytes(const char *root)
     double v1_bytes =
         cgroup_bytes(root, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
                      "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file ");
-    return fmin(fmin(free_bytes, address_bytes()), fmin(v2_bytes, v1_bytes)); /* fmin leaves out what is NAN */
+    return fmin(fmin(free_bytes, address_bytes()), fmin(v2_bytes, v1_bytes)); /* fmin ignores NAN */
 }

@@ -1,6 +1,5 @@
-/* How a machine's parts are joined, as its own system tells it: NUMA nodes, network interfaces and InfiniBand ports
- * from /sys, PCIe and NVLink of GPUs from the driver. What one of them does not tell is null, with the reason beside
- * it. */
+/* A machine's topology: NUMA nodes, network interfaces and InfiniBand ports from /sys, PCIe and NVLink of GPUs from the
+ * driver. */
 #include <glob.h>
 #include <net/if.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static void explain(char *reason, const char *what, const char *why)
 
 /* ---- from /sys ---- */
 
-/* What one file of a part tells, behind "Node 0 MemTotal:" and "4: " where that stands; or where a link leads. */
+/* The text of a file, after "Node 0 MemTotal:" or "4: " if present; or a link's target. */
 struct fact {
     const char *key, *file;
     enum { TEXT, NUMBER, KIB, LINK } kind;
@@ -47,7 +46,7 @@ static const struct fact node_facts[] = {{"cores", "cpulist", TEXT}, {"memory_by
                                             {"link_downed", "counters/link_downed", NUMBER},
                                             {NULL}};
 
-/* Negative numbers are the kernel's word for unknown. */
+/* The kernel reports unknown as a negative number. */
 static json_t *fact_of(const char *folder, const struct fact *fact, char *reason)
 {
     char path[EL_PATH_BYTES * 2], text[TEXT_BYTES] = "", *end;
@@ -63,7 +62,7 @@ static json_t *fact_of(const char *folder, const struct fact *fact, char *reason
     return json_null();
 }
 
-/* Whether /sys shows the network that this process has: it may be that of whoever mounted it. */
+/* /sys may show the network of its mounter. */
 static bool is_ours(const char *path)
 {
     char file[EL_PATH_BYTES * 2], index[TEXT_BYTES];
@@ -72,7 +71,7 @@ static bool is_ours(const char *path)
     return strtoul(index, NULL, 10) == if_nametoindex(strrchr(path, '/') + 1);
 }
 
-/* The parts of a kind, in the order of names. A name is the part of the path where the pattern has its star. */
+/* Ordered by name: the part of the path at the pattern's star. */
 static json_t *parts(const char *root, const char *pattern, const struct fact *facts)
 {
     char whole[EL_PATH_BYTES];
@@ -101,8 +100,8 @@ json_t *el_links_host(const char *root)
                       EL_KEY("infiniband", parts(root, "/sys/class/infiniband/*/ports/*", port_facts)));
 }
 
-/* A line of /proc/self/net/dev is "eth0: bytes packets errs drop fifo frame compressed multicast", and the same of what
- * was sent. It is of the network of this process. */
+/* /proc/self/net/dev: "eth0: bytes packets errs drop fifo frame compressed multicast", and the same sent. It is this
+ * process's network. */
 json_t *el_links_counters(const char *root)
 {
     static const char *const names[] = {NULL, "rx_packets", "rx_errors", "rx_dropped", NULL, NULL,        NULL, NULL,
@@ -156,7 +155,7 @@ struct gpu {
     char reason[REASON_BYTES];
 };
 
-/* Calls an optional function; true where it told, else the reason has why not. */
+/* Calls an optional function; true if it reported, else sets the reason. */
 #define ASK(api, reason, what, function, ...)                                                                          \
     told(api, reason, what, (api)->function ? (api)->function(__VA_ARGS__) : EL_NVML_MISSING)
 
@@ -166,14 +165,14 @@ static bool told(const struct el_nvml_api *api, char *reason, const char *what, 
     return result == 0;
 }
 
-/* What NVML calls 00000000:0F:00.0 is 0000:0f:00.0 in /sys. */
+/* NVML's 00000000:0F:00.0 is 0000:0f:00.0 in /sys. */
 static const char *bus_of(const struct el_nvml_pci *pci, char bus[32])
 {
     snprintf(bus, 32, "%04x:%02x:%02x.0", pci->domain, pci->bus, pci->device);
     return bus;
 }
 
-/* One way, MB/s: newer drivers tell it by link, older ones once for all. */
+/* One way, MB/s: newer drivers report by link, older ones once. */
 static json_t *speed_of(const struct el_nvml_api *api, struct gpu *gpu, unsigned link)
 {
     struct el_nvml_field fields[2] = {{.id = EL_NVML_LINK_SPEED, .scope = link}, {.id = EL_NVML_LINKS_SPEED}};
@@ -185,7 +184,7 @@ static json_t *speed_of(const struct el_nvml_api *api, struct gpu *gpu, unsigned
     return json_null();
 }
 
-/* Whom a link leads to: "switch", a card's place on the bus, or "unknown". */
+/* "switch", a card's bus address, or "unknown". */
 static const char *peer_of(const struct el_nvml_api *api, struct gpu *gpu, unsigned l, char bus[32])
 {
     unsigned type;
@@ -249,7 +248,7 @@ static int64_t links_to(const struct gpu *gpu, const char *peer)
     return json_integer_value(json_object_get(json_object_get(gpu->nvlinks, "to"), peer));
 }
 
-/* As nvidia-smi topo -m has it. Switches join all that are on them. */
+/* As in nvidia-smi topo -m. Switches connect all their cards. */
 static json_t *path_between(const struct el_nvml_api *api, struct gpu *a, const struct gpu *b)
 {
     static const char *const names[] = {"PSB", "PIX", "PXB", "PHB", "NODE", "SYS"};
