@@ -1,4 +1,4 @@
-/* What the activities do: one sample each, and what is kept of it over time. */
+/* Samples of the activities, and their time series. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,7 @@ void el_series_free(struct el_series *series)
 
 static const int64_t SAMPLE_HOLDS_NS = 1000000000;
 
-/* Of every process by its last sample. */
+/* By each process's last sample. */
 static void sum_resident(struct el_watching *watch)
 {
     int64_t sum_bytes = 0;
@@ -116,8 +116,7 @@ static struct el_watch_use *find_use(struct el_watching *watch, int process, int
     return use;
 }
 
-/* In each of its periods, a second at most, the driver gives a sample of each process that worked, and none of the
- * others. */
+/* Per period of at most a second, the driver samples only processes that worked. */
 static void take_busy(struct el_watch_use *use, double sample_pct, double seconds, int64_t now_ns)
 {
     if (!isnan(sample_pct)) {

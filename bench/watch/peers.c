@@ -1,26 +1,23 @@
-/* Which processes are compared. The first rule that finds two or more decides:
+/* Which processes are compared: the first rule that finds two or more (docs/watch.md).
  *
- *   1. GPUs: each GPU, if our processes use several; each process on it, if they use one.
- *   2. Ranks: one process for each rank that a launcher gave. Of several with the same rank (a script and what it
- *      started, a rank and its data loaders) the largest.
- *   3. Siblings: children of one process that run the same program at the same time. Of several such families the one
- *      with the most CPU time. A child and all that it started count as one: the largest process among them.
- *
- * docs/watch.md has the rules for users. */
+ *     1. GPUs: each GPU, if our processes use several; each process on it, if they use one.
+ *     2. Ranks: one process per launcher's rank, the largest of those with the same rank (script, data loaders).
+ *     3. Siblings: children of one process that run the same program at the same time; the family with the most CPU
+ *        time. A child and its descendants count as one: the largest process among them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/watch/watch.h"
 
-static const double SIDE_BY_SIDE_RATIO = 0.5; /* of the longest life of the family */
-static const double SMALL_RATIO = 0.1;        /* of the largest of it, in memory and in CPU time: a helper */
+static const double SIDE_BY_SIDE_RATIO = 0.5; /* of the family's longest life */
+static const double SMALL_RATIO = 0.1;        /* of the family's largest, in memory and CPU time: a helper */
 
-/* A process and all that it started. */
+/* A process and its descendants. */
 struct subtree {
     int64_t cpu_ns;
     int heaviest;
-    int family; /* the first process of the same program and parent */
+    int family; /* first process of the same program and parent */
 };
 
 static bool heavier(const struct el_watching *watch, int i, int k)
@@ -45,8 +42,8 @@ double el_watch_use_busy_pct(const struct el_watch_use *use)
     return use->told_s > 0 ? use->busy_pct_s / use->told_s : NAN;
 }
 
-/* Pages of files are left out: processes of one program share them, and how many of them the kernel has mapped varies.
- * Older kernels report only the sum. */
+/* Without file pages, which processes of one program share and the kernel maps variably. Older kernels report only the
+ * sum. */
 static double own_peak_bytes(const struct el_tree_process *p)
 {
     if (p->own_peak_bytes >= 0) return (double)p->own_peak_bytes;
@@ -94,7 +91,6 @@ static void add_gpus(const struct el_watching *watch, struct el_watch_peers *pee
     peers->rule = "GPUs in use by its processes";
 }
 
-/* One of each rank, in their order. */
 static void add_ranks(const struct el_watching *watch, struct el_watch_peers *peers)
 {
     for (int i = 0; i < watch->tree->n; i++) {
@@ -123,7 +119,7 @@ static bool is_family(const struct el_tree_process *a, const struct el_tree_proc
     return a->parent == b->parent && a->above == b->above && !strcmp(program_of(a), program_of(b));
 }
 
-/* A child is found after its parent: sums go from the end to the start. */
+/* Children come after parents in the list. */
 static struct subtree *sum_subtrees(const struct el_watching *watch)
 {
     int n = watch->tree->n;
@@ -146,8 +142,7 @@ static int64_t life_ns(const struct el_tree_process *p)
     return p->end_ns - p->begin_ns;
 }
 
-/* Adds the members of a family that ran side by side with the longest of its lives, and are no helpers: in memory and
- * CPU time not far below its largest. Returns their CPU time. */
+/* Members that overlap with the family's longest life and are no helpers. Returns their CPU time. */
 static double add_family(const struct el_watching *watch, const struct subtree *trees, int family,
                          struct el_watch_peers *peers)
 {

@@ -1,5 +1,4 @@
-/* The record of a watch: `watch` with every process, and a trial in the form of every run's. docs/watch.md has the
- * fields. */
+/* `watch` with every process, and a trial in the usual form (docs/watch.md). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 #include "bench/trial/trial.h"
 #include "bench/watch/watch.h"
 
-enum { SERIES_MAX = 64 }; /* processes with figures over time, the heaviest */
+enum { SERIES_MAX = 64 }; /* heaviest processes, with time series */
 static const double SHARE_S = 1;
 
 static const char *const activity_names[] = {[EL_WATCH_DISCOVER] = "new processes",
@@ -27,7 +26,7 @@ static double seconds(int64_t from_ns, int64_t to_ns)
     return 1e-9 * (double)(to_ns - from_ns);
 }
 
-/* Of a single sample: its value. */
+/* A single sample counts as the mean. */
 static double mean_bytes(const struct el_tree_process *p)
 {
     if (p->looked_s > 0) return p->resident_byte_s / p->looked_s;
@@ -44,7 +43,6 @@ static json_t *series_of(const struct el_series *series, bool cpu)
     return json_pack("{s:i, s:o, s:o*}", "from", series->first, "bytes", bytes, "cpu_s", cpu_s);
 }
 
-/* The SERIES_MAX processes with the highest peaks have their figures over time. */
 static bool is_heavy(const struct el_watching *watch, int i)
 {
     int n = 0;
@@ -136,13 +134,13 @@ static json_t *sampler_of(const struct el_watching *watch)
                                          EL_KEY("every_ms", pace->n ? 1e3 * lived_s / pace->n : NAN),
                                          EL_KEY("cpu_us_each", pace->n ? 1e-3 * pace->total_ns / pace->n : NAN)));
     }
-    /* Starting takes some milliseconds: too much of a shorter run for a share to mean anything. */
+    /* Starting takes milliseconds, too much of a short run. */
     double share_pct = lived_s >= SHARE_S ? 100 * watch->own_cpu_s / lived_s : NAN;
     return el_json_of(EL_KEY("cpu_s", watch->own_cpu_s), EL_KEY("cpu_pct_of_a_core", share_pct),
                       EL_KEY("activities", activities));
 }
 
-/* CPU time of ended processes that no sample has: of processes between two samples, and after a last sample. */
+/* CPU time of ended processes that no sample has: between samples, and after the last one. */
 static double unseen_cpu_s(const struct el_watching *watch)
 {
     double seen_s = 0;
@@ -198,8 +196,7 @@ static double busy_of(const json_t *device)
     return el_json_number(device, "utilization.busy_pct");
 }
 
-/* The watch as one trial whose devices are the peers, in the form of every run's, so that everything that reads records
- * can read it. Fields that need spans or tags are missing. */
+/* One trial with the peers as devices, so that all readers of records work. Fields from spans or tags are missing. */
 static json_t *trial_of(const struct el_watching *watch, const struct el_watch_peers *peers, const char *words)
 {
     char id[EL_TRIAL_ID_BYTES], host[256] = "", reason[64] = "";

@@ -1,5 +1,4 @@
-/* The tables of a watch (a row per process, a row per process and GPU, the imbalance of the peers), and its sentences;
- * from the document alone. */
+/* Tables and sentences of a watch. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 
 enum { ROWS_MAX = 16, NAME_COLUMNS = 23 };
 static const double EVEN_RATIO = 1.01, UNSEEN_RATIO = 1.05;
-static const double GROWN_RATIO = 1.05; /* beyond what a reading of Pss covers */
+static const double GROWN_RATIO = 1.05; /* beyond the last reading of Pss */
 
 static const char *mib_at(const json_t *object, const char *key, char *text)
 {
@@ -45,7 +44,7 @@ static const struct el_column imbalance_columns[] = {EL_TEXT("compared", -30, "o
                                                      EL_FIGURE("first/rest", 13, "first_over_rest"),
                                                      EL_NO_MORE};
 
-/* Peers first, by their ranks, then by their peaks; unknown ones count as 0. */
+/* Peers first, by rank, then by peak; unknown counts as 0. */
 static int by_weight(const void *a, const void *b)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
@@ -56,20 +55,19 @@ static int by_weight(const void *a, const void *b)
     return (fmax(own, -1e9) < fmax(other, -1e9)) - (fmax(own, -1e9) > fmax(other, -1e9));
 }
 
-/* "python train.py --epochs ...": cut to the column. */
+/* "python train.py --epochs ..." */
 static void name_text(const json_t *process, char text[EL_CELL_BYTES])
 {
     size_t cut = 0, used = 0;
     el_table_command(el_json_text(process, "command", el_json_text(process, "name", "?")), text, EL_CELL_BYTES);
-    for (int n = 0; text[used] && n < NAME_COLUMNS; n++) { /* a character of UTF-8 each time */
+    for (int n = 0; text[used] && n < NAME_COLUMNS; n++) { /* by UTF-8 character */
         if (n == NAME_COLUMNS - 3) cut = used;
         for (used++; ((unsigned char)text[used] & 0xc0) == 0x80;) used++;
     }
     if (text[used]) snprintf(text + cut, 4, "...");
 }
 
-/* A copy of what the record has, with what is shown beside it. Pss is ">402.1" where the process grew by more than 5 %
- * beyond what the reading covers. */
+/* Pss is ">402.1" if the process grew by more than 5 % after that reading. */
 static json_t *row_of(const json_t *thing, const json_t *process, double share_pct)
 {
     json_t *row = json_copy((json_t *)(uintptr_t)thing);
@@ -84,7 +82,7 @@ static json_t *row_of(const json_t *thing, const json_t *process, double share_p
     return row;
 }
 
-/* The processes beyond the last row are one line. */
+/* The rest is one line. */
 static void put_processes(const json_t *watch, FILE *out)
 {
     const json_t *processes = json_object_get(watch, "processes");
@@ -208,7 +206,7 @@ static void say_unseen(const json_t *watch, FILE *out)
     if (unseen_s > 0.05 + 0.02 * (double)n && unseen_s > 0.01 * el_json_number(watch, "cpu_s"))
         SAY(out, "Unattributed CPU time: %s s, of processes that lived between samples, and after last samples.",
             el_text_figure(unseen_s, figure));
-    /* Some process grew beyond every sample, as one that lives for an instant: no row shows its peak. */
+    /* a process grew beyond every sample, so no row shows its peak */
     double most = fmax(0, el_json_highest(json_object_get(watch, "processes"), "peak_bytes"));
     if (el_json_number(watch, "largest_bytes") > UNSEEN_RATIO * most)
         SAY(out,

@@ -1,5 +1,4 @@
-/* The run of a watch: the command is started, what is due or a signal is waited for, until its end. look.c has the
- * samples. */
+/* Starts the command, then waits for signals or due activities until its end. */
 #include "bench/watch/watch.h"
 
 #include <errno.h>
@@ -16,10 +15,10 @@
 
 enum { LAST_LOOKS = 10 };
 
-/* Shares of one core, 1 % in all, and what may be spent at once at the start. The search for new processes is frequent:
- * a process that is missed has no figures. */
+/* Shares of one core, 1 % in all, and the allowance at the start. New processes are searched often: a missed one has no
+ * figures. */
 static const struct {
-    double every_s; /* 0: as the user asked */
+    double every_s; /* 0: the user's interval */
     double budget_ratio, allowance_s;
 } paces[EL_WATCH_ACTIVITIES] = {
     [EL_WATCH_DISCOVER] = {0.01, 0.002, 0.004},
@@ -38,7 +37,7 @@ static void set_paces(struct el_watching *watch)
     }
 }
 
-/* Two open files a process are needed. Raised after the command was started, which keeps its own limit. */
+/* Each process needs two open files. Raised after the start, so that the command keeps its limit. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -63,8 +62,8 @@ static void become(const void *context)
     execvp(started->command[0], started->command);
 }
 
-/* Its environment, streams, process group, signals and terminal are as without evenload. It is our child; so becomes
- * every descendant that loses its parent. */
+/* Environment, streams, process group, signals and terminal are as without evenload. Orphaned descendants become our
+ * children. */
 static enum el_status start_command(struct el_watching *watch, int *exit_status_p)
 {
     char *const *command = watch->command;
@@ -73,7 +72,7 @@ static enum el_status start_command(struct el_watching *watch, int *exit_status_
     sigemptyset(&watch->signals);
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) sigaddset(&watch->signals, taken[i]);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return el_fail_errno("%s: cannot adopt its processes", command[0]);
-    sigaction(SIGCHLD, &plain, &started.on_child); /* ignored, the kernel would throw away what ended children were */
+    sigaction(SIGCHLD, &plain, &started.on_child); /* if ignored, the kernel would discard ended children's figures */
     sigprocmask(SIG_BLOCK, &watch->signals, &watch->signals_before);
     started.mask = watch->signals_before;
     watch->pid = el_child_fork(become, &started, -1);
@@ -118,8 +117,7 @@ void el_watch_end(struct el_watching *watch)
     free(watch);
 }
 
-/* It is due again when its total cost is within its share: it may spend the allowance and its share of the time since
- * the start. */
+/* Due again when its total cost fits the allowance plus its share of the time since the start. */
 static enum el_status act(struct el_watching *watch, enum el_watch_activity activity)
 {
     struct el_watch_pace *pace = &watch->paces[activity];
@@ -141,7 +139,7 @@ static enum el_status act_on_due(struct el_watching *watch)
     return EL_OK;
 }
 
-/* The number of a signal, or 0 when an activity is due. */
+/* A signal's number, or 0: an activity is due. */
 static int wait_for(const struct el_watching *watch, siginfo_t *info)
 {
     int64_t due_ns = watch->paces[0].due_ns;
@@ -154,8 +152,7 @@ static int wait_for(const struct el_watching *watch, siginfo_t *info)
     return number > 0 ? number : 0;
 }
 
-/* Takes a last sample of children that have ended, while the kernel still has their figures. Returns whether there are
- * children left. */
+/* Takes a last sample of ended children while the kernel has their figures. Returns whether children are left. */
 static bool reap(struct el_watching *watch)
 {
     for (;;) {
@@ -187,8 +184,8 @@ static void conclude(struct el_watching *watch)
     watch->largest_bytes = (int64_t)children.ru_maxrss * 1024;
 }
 
-/* Takes one signal. Returns false when there is nothing left to wait for. A signal meant for the command (SIGUSR1) does
- * not end the wait for its processes. */
+/* Returns false when nothing is left to wait for. A signal meant for the command (SIGUSR1) does not end the wait for
+ * its processes. */
 static bool take_signal(struct el_watching *watch, int number, const siginfo_t *info, bool wait_all)
 {
     bool children = true;
@@ -198,7 +195,7 @@ static bool take_signal(struct el_watching *watch, int number, const siginfo_t *
         if (number == SIGUSR1 || number == SIGUSR2) return true;
         watch->waiting_ended = true;
         return false;
-    } else if (info->si_code != SI_KERNEL) { /* the terminal's go to the whole group, so to the command too */
+    } else if (info->si_code != SI_KERNEL) { /* the terminal's reach the whole group */
         kill(watch->pid, number);
     }
     return !watch->ended || (wait_all && children);
@@ -211,7 +208,7 @@ static bool any_alive(const struct el_watching *watch)
     return false;
 }
 
-/* Helpers may end a moment after the command: these do not count as still running. */
+/* Helpers may end a moment after the command and then do not count as running. */
 static enum el_status look_at_last(struct el_watching *watch)
 {
     const struct timespec patience = {.tv_nsec = 10000000};
@@ -233,7 +230,7 @@ enum el_status el_watch_run(struct el_watching *watch, bool wait_all)
     for (bool going = true; going;) {
         if (status == EL_OK) status = act_on_due(watch);
         for (int a = 0; a < EL_WATCH_ACTIVITIES && status != EL_OK; a++)
-            watch->paces[a].due_ns = INT64_MAX; /* the command is still waited for */
+            watch->paces[a].due_ns = INT64_MAX; /* the command is still awaited */
         int number = wait_for(watch, &info);
         if (number == SIGCHLD && status == EL_OK) status = el_watch_do(watch, EL_WATCH_DISCOVER);
         if (number > 0) going = take_signal(watch, number, &info, wait_all);
