@@ -1,4 +1,4 @@
-/* Which cells there are, and each one's trial: small models on random batches, so that all of it takes seconds. */
+/* The cells and their trials: small models on random batches, for seconds in all. */
 #include <string.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/state/buffers.h"
 
-/* 22 samples leave shares that differ on three and four devices; 24 are micro-batches of equal size. */
+/* 22 samples give unequal shares on three and four devices; 24 give equal micro-batches. */
 enum { BATCH = 22, BATCH_OF_MICRO = 24, STEPS = 30, STEPS_OF_PAIRS = 6, WORDS_MAX = 80 };
 
 const char *el_verify_kind(int kind)
@@ -16,7 +16,7 @@ const char *el_verify_kind(int kind)
     return names[kind];
 }
 
-/* Labels by chance, so that no loss goes to nothing, and sentences shorter and longer than the model takes. */
+/* Random labels, so that no loss vanishes; sentences shorter and longer than the model takes. */
 enum el_status el_verify_write_data(const char *path)
 {
     enum { SAMPLES = 720, WORDS = 58, SHORTEST = 4, LENGTHS = 8, CLASSES = 4 };
@@ -35,7 +35,6 @@ enum el_status el_verify_write_data(const char *path)
     return status;
 }
 
-/* The words of a variant, as on a command line. */
 static enum el_status take_variant(const char *variant, struct el_options *options)
 {
     char text[sizeof((struct el_verify_cell *)0)->variant], *words[WORDS_MAX + 1] = {text}, *rest = NULL;
@@ -78,7 +77,7 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     take_sizes(cell->model, &o.train.model);
     EL_TRY(take_devices(backend, cell->n_devices, &o));
     memcpy(o.comm, options->comm, sizeof o.comm);
-    /* There are no images of sentences. */
+    /* sentences have no images */
     snprintf(o.data, sizeof o.data, "%s",
              cell->model->input == EL_INPUT_IMAGES || cell->model->input == EL_INPUT_TOKENS ? "dummy" : options->data);
     snprintf(o.inject, sizeof o.inject, "%s", options->inject);
@@ -86,7 +85,7 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     o.launcher = options->launcher;
     const bool stages = el_mode_cuts(cell->mode->name) || strstr(cell->variant, "pp=");
     o.batches[0] = stages && el_mode_option_of(cell->mode->name, "micro") ? BATCH_OF_MICRO : BATCH;
-    o.bucket_mib[0] = 4 / 1024.0; /* several buckets even here */
+    o.bucket_mib[0] = 4 / 1024.0; /* several buckets */
     o.first_bucket_mib = 1 / 1024.0;
     o.train.dtype = cell->kind == EL_VERIFY_F32 ? EL_F32 : EL_F64;
     o.train.optimizer = cell->kind >= EL_VERIFY_F32 ? EL_OPT_MOMENTUM : (enum el_optimizer_kind)cell->kind;
@@ -100,8 +99,7 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     return el_trials_resolve(EL_CMD_COMPARE, &o, set_p);
 }
 
-/* The v-th way of the mode with the model: 0 is the mode as it is, the last one with layers frozen. Returns whether
- * there is one. */
+/* The v-th variant: 0 is the plain mode, the last one has frozen layers. Returns whether it exists. */
 static bool find_variant(const struct el_verify_cell *cell, int v, char *text, size_t bytes)
 {
     const char *at = cell->mode->variants, *frozen = cell->model->check.freeze;
@@ -135,9 +133,7 @@ static bool is_served(const struct walk *walk, const struct el_verify_cell *cell
     return true;
 }
 
-/* The numbers of devices of a cell; of a variant, a slow model and with --quick one, by its turn, of those that the
- * mode can serve.
- */
+/* All numbers of devices; for variants, slow models and --quick one that the mode can serve, in turn. */
 static enum el_status visit_counts(const struct walk *walk, struct el_verify_cell *cell, int turn)
 {
     enum { COUNTS = EL_VERIFY_MOST - EL_VERIFY_FEWEST + 1 };
@@ -150,18 +146,18 @@ static enum el_status visit_counts(const struct walk *walk, struct el_verify_cel
         if (one || all) return EL_OK;
     }
     cell->n_devices = EL_VERIFY_FEWEST;
-    return one ? walk->visit(walk->context, cell) : EL_OK; /* which says why not */
+    return one ? walk->visit(walk->context, cell) : EL_OK; /* its refusal says why */
 }
 
-/* Whether the mode takes few models: with those it goes through all kinds and variants. */
+/* Such modes go through all kinds and variants with those models. */
 static bool takes_few(const struct el_verify_cell *cell)
 {
     const char *mode = cell->mode->name;
     return el_mode_devices_for(mode, el_model_list()->name, EL_VERIFY_FEWEST) < el_mode_devices(mode, EL_VERIFY_FEWEST);
 }
 
-/* The variants of a mode go by turns with the first two models, which have more layers than there are devices; of what
- * concerns buffers alone with those that have any. */
+/* Variants take turns with the first two models, which have more layers than devices; those on buffers need models with
+ * buffers. */
 static bool takes_variant(const struct walk *walk, const struct el_verify_cell *cell, int model, int v)
 {
     struct el_model_config config = {.dropout = -1};
@@ -181,7 +177,6 @@ static bool takes_model(const struct el_verify_cell *cell)
     return el_mode_devices_for(mode, cell->model->name, EL_VERIFY_FEWEST) == el_mode_devices(mode, EL_VERIFY_FEWEST);
 }
 
-/* A model and a kind: all modes. */
 static enum el_status visit_modes(const struct walk *walk, struct el_verify_cell *cell, int model)
 {
     int turn = model;

@@ -1,6 +1,6 @@
-/* The pairwise plan: every two values of every two options that change arithmetic meet in some cell, if any cell that
- * has both is legal. A greedy covering array: each pair that no cell has yet begins one, and what else is free there
- * takes the values that meet the most open pairs. The same cells wherever and whenever they are made. */
+/* A pairwise plan: every two values of every two options that change arithmetic meet in some legal cell. Greedy
+ * covering array: each open pair begins a cell, and its free options take the values that meet the most open pairs.
+ * Deterministic. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ enum { MODE, MODEL, DEVICES, TYPE, FIXED };
 
 struct factor {
     const char *name;
-    int n, first; /* values, and the number of the first among all */
+    int n, first; /* values, and the first one's number among all */
     char values[VALUES_OF_ONE][VALUE_BYTES];
     bool of_modes;
 };
@@ -26,8 +26,7 @@ struct el_verify_pairs {
     enum { OPEN, MET, REFUSED } pairs[VALUES][VALUES];
 };
 
-/* What is chosen by hand: options whose values are no choice among words, and those that no mode has. "" is what it is
- * without the option. */
+/* Chosen by hand: options without a choice of words, and those of no mode. "": without the option. */
 static const struct {
     const char *name, *values;
 } given[] = {{"optimizer", "--optimizer sgd|--optimizer momentum|--optimizer adam --lr 0.002|"
@@ -67,7 +66,7 @@ static void add_value(struct el_verify_pairs *p, struct factor *f, const char *b
     p->n_values++;
 }
 
-/* "a|b|c", each behind `before`. */
+/* "a|b|c", each after `before`. */
 static void add_words(struct el_verify_pairs *p, const char *name, const char *before, const char *words)
 {
     struct factor *f = add_factor(p, name);
@@ -119,7 +118,7 @@ static void make_cell(const struct el_verify_pairs *p, const int *row, struct el
                            fs[f].values[row[f]]);
 }
 
-/* Gradients of models that amplify roundings are compared in f64 alone. */
+/* Models that amplify rounding compare gradients only in f64. */
 static bool is_legal(const struct el_verify_pairs *p, const int *row)
 {
     struct el_verify_cell cell;
@@ -154,7 +153,7 @@ static int gain(const struct el_verify_pairs *p, const int *row, int f, int v)
     return n;
 }
 
-/* The value that meets the most open pairs and is legal; else none. */
+/* The legal value that meets the most open pairs; else none. */
 static void take_best(const struct el_verify_pairs *p, int *row, int f, int turn)
 {
     bool tried[VALUES_OF_ONE] = {false};
@@ -172,8 +171,7 @@ static void take_best(const struct el_verify_pairs *p, int *row, int f, int turn
     row[f] = NONE;
 }
 
-/* Mode, model, devices and type of a row that has a pair, of which there are as many as the first one has values in
- * all. */
+/* Mode, model, devices and type of a row with a pair: n combinations of the base's values. */
 static bool find_base(const struct el_verify_pairs *p, int *row, int turn)
 {
     int fixed[FIXED], n = 1;
@@ -195,7 +193,7 @@ static bool find_base(const struct el_verify_pairs *p, int *row, int turn)
     return false;
 }
 
-/* A cell round an open pair; false: there is none. */
+/* A cell around an open pair; false: none. */
 static bool build(struct el_verify_pairs *p, int f, int v, int g, int w, int turn, int *row)
 {
     int pair[FACTORS];
@@ -203,7 +201,7 @@ static bool build(struct el_verify_pairs *p, int f, int v, int g, int w, int tur
     row[f] = v, row[g] = w;
     memcpy(pair, row, sizeof pair);
     bool found = find_base(p, row, turn);
-    for (int i = FIXED; i < p->n && !found; i++) { /* some are of several micro-steps alone */
+    for (int i = FIXED; i < p->n && !found; i++) { /* some need several micro-steps */
         if (strcmp(p->factors[i].name, "accumulate") || pair[i] != NONE) continue;
         memcpy(row, pair, sizeof pair);
         row[i] = p->factors[i].n - 1;
@@ -228,7 +226,7 @@ struct el_verify_pairs *el_verify_pairs_open(const struct el_options *options, c
     return p;
 }
 
-/* Precision goes first: what meets there is least like what users see. */
+/* Precision first: its pairs are least like users' runs. */
 enum el_status el_verify_pairs_each(struct el_verify_pairs *p, el_verify_visit *visit, void *context)
 {
     int row[FACTORS], n = 0;

@@ -1,5 +1,4 @@
-/* A rank of verify: trains every cell that its number of processes serves, and rank 0 holds it to what it must equal.
- */
+/* A rank of verify: trains the cells for its number of processes; rank 0 compares with the reference. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,15 +16,15 @@ enum { YARDSTICKS = 16 };
 
 static const char STATISTICS[] = "running statistics";
 
-/* Of training: f64, all losses and running statistics at the end; f32, the first step's loss and gradients. */
+/* f64: all losses and final running statistics; f32: the first step's loss and gradients. */
 struct numbers {
     double loss;         /* f64: the last one */
-    double *values;      /* losses and behind them running statistics; gradients */
+    double *values;      /* losses then running statistics; or gradients */
     int64_t n, n_losses; /* f64: of values */
-    bool in_f64;         /* f32: gradients are in f64 */
+    bool in_f64;         /* gradients are in f64 */
 };
 
-/* What modes must equal. */
+/* The reference of modes. */
 struct yardstick {
     struct el_train_config config;
     struct numbers numbers;
@@ -37,14 +36,14 @@ struct rank {
     int procs, n_done; /* cells */
     struct el_bootstrap *bootstrap;
     FILE *out;                         /* rank 0's */
-    const struct el_model_info *model; /* of the yardsticks, and their kind */
+    const struct el_model_info *model; /* the yardsticks' model and kind */
     int kind;
     struct yardstick yardsticks[YARDSTICKS];
     int n_yardsticks;
 };
 
-/* The loss in f32; gradients too, or by the model's row in f64: but for those of a whole batch on a GPU, whose library
- * of convolutions does not compute in f64. */
+/* The loss in f32; gradients too, unless the model's row asks for f64, which a GPU's convolution library lacks: a whole
+ * batch on a GPU stays in f32. */
 static enum el_status compute_first(const struct el_train_config *config, const struct el_train_place *place,
                                     struct numbers *numbers_p)
 {
@@ -78,7 +77,6 @@ static enum el_status compute(const struct el_train_config *config, const struct
     return numbers_p->values ? EL_OK : el_fail_errno("a cell's numbers");
 }
 
-/* On all ranks. */
 static enum el_status compute_mode(const struct el_job *job, int kind, struct numbers *numbers_p)
 {
     struct el_job_devices open;
@@ -113,7 +111,7 @@ static void forget(struct rank *rank)
     while (rank->n_yardsticks > 0) free(rank->yardsticks[--rank->n_yardsticks].numbers.values);
 }
 
-/* Whether both give the same numbers: what else may differ is how a mode comes to them. */
+/* Whether both must give equal numbers. */
 static bool is_same(const struct el_train_config *a, const struct el_train_config *b)
 {
     return a->n_devices == b->n_devices && a->n_accumulate == b->n_accumulate && a->global_batch == b->global_batch &&
@@ -154,7 +152,7 @@ static double off(double x, double wanted)
     return isnan(difference) ? INFINITY : difference;
 }
 
-/* How far off, at most, and where: a step, a parameter. In f64 gradients are not looked at. */
+/* Largest errors, and where: a step, a parameter. f64 skips gradients. */
 struct judgement {
     double loss, loss_limit, gradient, gradient_limit;
     char where[64];
@@ -239,7 +237,7 @@ static enum el_status write_line(const struct rank *rank, json_t *line)
     return written ? EL_OK : el_fail_errno("the result of a cell could not be written");
 }
 
-/* A failure of one rank is the cell's, not the job's. What a mode refuses while it is built it cannot serve: ddp a
+/* One rank's failure is the cell's, not the job's. What a mode refuses while being built it cannot serve, such as ddp a
  * parameter that no step uses. */
 static enum el_status run_cell(struct rank *rank, const struct el_job *job, const struct el_verify_cell *cell)
 {
@@ -285,7 +283,6 @@ static enum el_status visit(void *context, const struct el_verify_cell *cell)
     return status;
 }
 
-/* The pairs' cells, and a line of what came of the pairs. */
 static enum el_status visit_pairs(struct rank *rank)
 {
     struct el_verify_pairs *pairs = el_verify_pairs_open(&rank->options, rank->backend);

@@ -1,4 +1,4 @@
-/* What the cells come to: bits of several processes against those of one, and the table. */
+/* Compares bits of several processes with one's, and prints the table. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ size_t el_verify_count(const json_t *cells, const char *status)
     return n;
 }
 
-/* NCCL may sum in another order than one process does, so of GPUs both are held to what they must equal, no more. */
+/* NCCL may sum in another order than one process, so on GPUs only the reference decides. */
 void el_verify_judge(json_t *cells)
 {
     json_t *one = json_object();
@@ -60,13 +60,13 @@ static const struct el_column columns[] = {EL_TEXT("mode", -10, "mode"),        
                                            EL_TEXT("f32: loss", 11, "f32"),       EL_TEXT("gradient", 9, "gradient"),
                                            EL_TEXT("processes", 11, "processes"), EL_NO_MORE};
 
-/* The larger one of the column's figure and the cell's; a failure stays one. */
+/* A failure stays. */
 static void put_worst(json_t *row, const char *column, const json_t *cell, const char *path)
 {
     char text[32], key[32];
     double value = el_json_number(cell, path);
     snprintf(key, sizeof key, "%s worst", column);
-    value = fmax(value, el_json_number(row, key)); /* of a number and NAN: the number */
+    value = fmax(value, el_json_number(row, key)); /* fmax ignores NAN */
     el_json_put_real(row, key, value);
     snprintf(text, sizeof text, value > 0 ? "%.1e" : "0", value);
     if (el_json_is(row, column, "FAILED") || el_json_is(cell, "status", "failed")) strcpy(text, "FAILED");
@@ -95,7 +95,7 @@ static void add_cell(json_t *row, const json_t *cell)
     if (el_json_is(row, "processes", "-")) el_json_put_text(row, "processes", "compared");
 }
 
-/* A mode and a model on one backend. Returns the row, or NULL where there is no such cell. */
+/* NULL: no such cell. */
 static json_t *make_row(const json_t *cells, const char *backend, const char *mode, const char *model)
 {
     json_t *row = NULL;

@@ -1,15 +1,13 @@
-/* Verify: every mode must give the numbers that its row promises: the losses of plain training on one device, or the
- * mean of the ranks' means (runtime/modes/mode_info.h). A *cell* is one mode, as it is or with one of its row's
- * variants, with one model, on some devices; it compares all losses in f64 with one optimizer, or the first step's loss
- * and gradients in f32. What it must equal is computed on one CPU device, in f64, by the reference kernels.
+/* Verify: every mode must match its row's promise: plain training's losses on one device, or the mean of the ranks'
+ * means (runtime/modes/mode_info.h). A *cell* is a mode or one of its variants, with one model, on some devices; it
+ * compares all losses in f64 with one optimizer, or the first step's loss and gradients in f32. The reference runs on
+ * one CPU device, in f64, by the reference kernels.
  *
- *     el_verify_each(&options, backend, visit, context);      the cells, the same in every process
+ *     el_verify_each(&options, backend, visit, context);      the cells, equal in every process
  *     el_verify_worker(worker);                               a rank: its cells, a line of JSON each
  *     el_verify_judge(lines);  el_verify_print(document, stdout);
  *
- * Each cell is computed in one process and, where the mode can be split so, in several, which have to come to the same
- * bits.
- */
+ * A cell runs in one process and, if the mode can be split, in several, with equal bits. */
 #pragma once
 
 #include <jansson.h>
@@ -19,7 +17,7 @@
 #include "runtime/train/train.h"
 
 enum { EL_VERIFY_FEWEST = 2, EL_VERIFY_MOST = 4 }; /* devices */
-/* What a cell compares: an optimizer's losses in f64, or f32 and what is smaller. */
+/* An optimizer's losses in f64, or f32 and smaller types. */
 enum { EL_VERIFY_F32 = EL_OPT_ADAM + 1, EL_VERIFY_KINDS, EL_VERIFY_F64 = EL_VERIFY_KINDS /* by the variant */ };
 
 #define EL_VERIFY_F64_LOSS     1e-7
@@ -28,43 +26,41 @@ enum { EL_VERIFY_F32 = EL_OPT_ADAM + 1, EL_VERIFY_KINDS, EL_VERIFY_F64 = EL_VERI
 struct el_verify_cell {
     const struct el_mode_info *mode;
     const struct el_model_info *model;
-    char variant[768]; /* "--overlap off"; "": the mode as it is */
+    char variant[768]; /* "--overlap off"; "": none */
     int kind;          /* enum el_optimizer_kind, or EL_VERIFY_F32 */
     int n_devices;
 };
 
-/* The sentences that all cells train on. */
+/* Writes the sentences for all cells. */
 enum el_status el_verify_write_data(const char *path);
-/* `options` are those of `verify`, with those sentences as their data: --quick leaves of each mode and model one number
- * of devices, and of the optimizers one. Ends early where `visit` fails. */
+/* `options`: of `verify`, with those sentences as data. --quick: one number of devices per mode and model, and one
+ * optimizer. Ends early if `visit` fails. */
 enum el_status el_verify_each(const struct el_options *options, const char *backend,
                               enum el_status (*visit)(void *context, const struct el_verify_cell *cell), void *context);
-/* Whether --modes has the mode. */
 bool el_verify_asks_for(const struct el_options *options, const char *mode);
-/* With --pairs, instead: cells in which every two values of every two options meet (pairs.c); --quick: the first few.
- * close gives what came of the pairs; NULL is legal. */
+/* --pairs: cells in which every two values of every two options meet (pairs.c); --quick: the first few. close returns
+ * the result; NULL is legal. */
 struct el_verify_pairs;
 typedef enum el_status el_verify_visit(void *context, const struct el_verify_cell *cell);
 struct el_verify_pairs *el_verify_pairs_open(const struct el_options *options, const char *backend);
 enum el_status el_verify_pairs_each(struct el_verify_pairs *pairs, el_verify_visit *visit, void *context);
 json_t *el_verify_pairs_close(struct el_verify_pairs *pairs);
-/* The cell's trial in so many processes. Errors: those of el_trials_resolve; of EL_ERR_INVALID the message says why the
- * mode cannot serve. */
+/* The cell's trial in `procs` processes. Errors: el_trials_resolve's; EL_ERR_INVALID says why the mode cannot serve. */
 enum el_status el_verify_resolve(const struct el_options *options, const char *backend,
                                  const struct el_verify_cell *cell, int procs, struct el_trial_set *set_p);
 /* "sgd", "momentum", "adam", "f32" */
 const char *el_verify_kind(int kind);
 
-/* "verify RESULT DATA BACKEND PROCS --option=value ...": returns the exit status. RESULT gets an object a line. */
+/* "verify RESULT DATA BACKEND PROCS --option=value ...". RESULT gets an object per line. */
 struct el_worker;
 enum el_status el_verify_worker(struct el_worker *worker);
 
-/* Marks as failed what has other bits in several processes than in one. */
+/* Fails cells with other bits in several processes than in one. */
 void el_verify_judge(json_t *cells);
 size_t el_verify_count(const json_t *cells, const char *status); /* "ok", "failed" or "unserved" */
-/* What failed first, then a line a mode and model, or what came of the pairs. */
+/* Failures, then a line per mode and model, or the result of the pairs. */
 void el_verify_print(const json_t *cells, const json_t *pairs, FILE *out);
-/* Of verify.json: "All 360 checks passed, in 9 s", without a full stop or an end of the line. */
+/* "All 360 checks passed, in 9 s", without full stop or newline. */
 void el_verify_say(const json_t *document, FILE *out);
 /* Errors: EL_ERR_INVALID: not verify.json. New reference. */
 enum el_status el_verify_read(const char *path, json_t **document_p);
