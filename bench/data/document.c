@@ -1,4 +1,4 @@
-/* What launches with several numbers of workers come to: a row each, and the smallest number that hides loading. */
+/* A row per number of workers, and the smallest number that hides loading. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,8 +7,7 @@
 #include "bench/report/report.h"
 #include "bench/stats/stats.h"
 
-/* Of the member whose loading is exposed most: what it says, and "exposed_pct" of its step. New reference; null: the
- * launch came to nothing. */
+/* The member with the most exposed loading, with its "exposed_pct". New reference; null: a failed launch. */
 static json_t *read_launch(const json_t *repeat)
 {
     const json_t *most = NULL;
@@ -33,7 +32,6 @@ static double median_of(const json_t *launches, const char *path)
     return median;
 }
 
-/* Medians of what the members say of a batch. */
 static void put_batch(json_t *row, const json_t *launches)
 {
     static const char *const names[] = {"samples",    "reads",   "read_bytes", "read_ms",    "decode_ms",
@@ -49,8 +47,7 @@ static void put_batch(json_t *row, const json_t *launches)
                          el_json_number(row, "collate_ms"));
 }
 
-/* The step and the rate are the trial's own, as every other table has them. Of that step the launches' median share is
- * exposed, so that rate, step, exposed time and share are one figure in four forms. */
+/* Step and rate are the trial's; the launches' median share of that step is exposed, so that all four figures agree. */
 static void put_step(json_t *row, const json_t *trial, const json_t *launches)
 {
     double step_ms = el_json_number(trial, "step_ms.mean"), pct = median_of(launches, "exposed_pct");
@@ -62,8 +59,8 @@ static void put_step(json_t *row, const json_t *trial, const json_t *launches)
                     EL_KEY("compute_ms", step_ms - pct / 100 * step_ms));
 }
 
-/* Where workers are late, training waits; else they do, for room in the queue. Without workers training stands still
- * while it loads. */
+/* Late workers make training wait; otherwise they wait for room in the queue. Without workers training stops while it
+ * loads. */
 static const char *who_waits(const json_t *row)
 {
     double waited =
@@ -79,7 +76,7 @@ static bool on_gpus(const struct el_trial *trial)
     return el_trial_backend(trial).gpu;
 }
 
-/* Taking a batch out of the workers' queue is what puts it into pinned memory; without workers it is made there. */
+/* Taking a batch from the workers' queue copies it to pinned memory; without workers it is made there. */
 static void put_pinned(json_t *row, const struct el_trial *trial)
 {
     const struct el_loading *loading = &trial->train.loading;
@@ -115,8 +112,8 @@ static json_t *row_of(const struct el_campaign *c, int t)
 
 /* ---- the recommendation ---- */
 
-/* The median of the launches after the first. The first launch chooses and these confirm it, so that a lucky launch
- * does not vouch for itself. Where both are below a limit, so is the row's median over all launches. */
+/* The median without the first launch: the first chooses, the others confirm, so that a lucky launch does not confirm
+ * itself. If both are below a limit, so is the median over all. */
 static double confirmed_pct(const json_t *row)
 {
     json_t *pct = json_copy(json_object_get(row, "launches_pct"));
@@ -129,7 +126,7 @@ static double confirmed_pct(const json_t *row)
     return median;
 }
 
-/* Without workers: the first one, of pinned memory where there is a choice. */
+/* The first row without workers; pinned memory if there is a choice. */
 static json_t *row_without(const json_t *rows, const char *page_cache)
 {
     EL_EACH(row, rows)
@@ -137,7 +134,6 @@ static json_t *row_without(const json_t *rows, const char *page_cache)
     return NULL;
 }
 
-/* The stage that takes most of making a batch. */
 static const char *slowest_stage(const json_t *row)
 {
     double read = el_json_number(row, "read_ms"), decode = el_json_number(row, "decode_ms"),
@@ -147,7 +143,7 @@ static const char *slowest_stage(const json_t *row)
     return decode >= collate ? "decode" : "batch";
 }
 
-/* Of one state of the page cache; rows are in order of their workers. */
+/* `rows`: ordered by workers. */
 static json_t *recommend(const json_t *rows, const char *page_cache)
 {
     const json_t *none = row_without(rows, page_cache), *found = NULL;

@@ -1,5 +1,5 @@
-/* The steps' lanes: a device that loads and computes, and its workers above it, without workers and with those that
- * were recommended (where none were, with the most that were measured). Everything the script draws is a row here. */
+/* Lanes of the last steps: a device and its workers, without workers and with the recommended number (else the most
+ * measured). */
 #include <math.h>
 #include <string.h>
 
@@ -10,12 +10,12 @@ enum { STEPS_SHOWN = 5, PANELS = 2, WIDTH_BARS = 14, TITLE_PIXELS = 30, LANE_PIX
 enum { HEAD_PIXELS = 34, FOOT_PIXELS = 16, LEGEND_PIXELS = 120 };
 static const double LOW = 0.14, HIGH = 0.86; /* of a lane of height 1 */
 
-/* Times of the last steps, from the first one's begin. */
+/* Times since the first one's begin. */
 struct panel {
     const json_t *row, *spans;
-    size_t first, last, n;     /* batches: shown from, to, and all */
+    size_t first, last, n;     /* batches: first and last shown, and all */
     double from_ms, to_ms;     /* shown */
-    double own_ms, loading_ms; /* of the steps shown together */
+    double own_ms, loading_ms; /* sums over the shown steps */
     int workers, top, height;
 };
 
@@ -25,7 +25,8 @@ static double ms_of(const struct panel *panel, const char *column, size_t i)
     return json_is_number(value) ? json_number_value(value) - panel->from_ms : NAN;
 }
 
-/* A batch is known when it has been taken: so many steps are left out at the end as workers may be ahead. */
+/* A batch's times are known once it is taken: the last steps are left out by the number of workers, which may be
+ * ahead. */
 static bool open_panel(const json_t *row, struct panel *panel)
 {
     const json_t *spans = json_object_get(row, "spans");
@@ -45,7 +46,7 @@ static bool open_panel(const json_t *row, struct panel *panel)
     return panel->to_ms > 0;
 }
 
-/* Workers 0, and the recommended number of the first page cache that was measured. */
+/* 0 workers, and the number recommended for the first page cache measured. */
 static int choose_panels(const json_t *document, struct panel panels[PANELS])
 {
     const json_t *rows = json_object_get(document, "rows"), *without = NULL, *with = NULL;
@@ -70,7 +71,7 @@ static void put_box(FILE *file, double from, double to, double end, int lane)
     fprintf(file, "%.6g\t%.6g\t%g\t%g\n", fmax(from, 0), fmin(to, end), LOW - lane - 1, HIGH - lane - 1);
 }
 
-/* Lane 0 is the device, the workers' are under it. */
+/* Lane 0 is the device; the workers are under it. */
 static void put_panel(const struct panel *panel, int k, FILE *file)
 {
     const double end = panel->to_ms;
@@ -111,7 +112,7 @@ static enum el_status write_loading(const struct el_figure *figure, const json_t
         height = panels[k].top + panels[k].height + (k + 1 == n ? AXIS_PIXELS : 0);
         most_ms = fmax(most_ms, panels[k].to_ms);
     }
-    for (int k = 0; k < n; k++) panels[k].to_ms = most_ms; /* one scale, so that steps compare */
+    for (int k = 0; k < n; k++) panels[k].to_ms = most_ms; /* a common scale */
     snprintf(title, sizeof title, "%s, batch %.0f, data on %s", el_data_word(el_json_text(document, "model", "?")).text,
              el_json_number(document, "global_batch"), el_json_is(document, "data_in", "disk") ? "disk" : "memory");
     snprintf(foot, sizeof foot, "Steps of the first launch, with a %s page cache.%s",

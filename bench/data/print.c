@@ -1,4 +1,3 @@
-/* Loading as a person reads it: the stages of a batch, a row for each number of workers, and what it comes to. */
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +24,7 @@ static void print_stage(const json_t *row, const char *name, double ms, const ch
     json_decref(stage);
 }
 
-/* What a batch out of workers' queue takes into pinned memory: NAN where no row tells. */
+/* Copy of a batch from the workers' queue to pinned memory; NAN: unknown. */
 static double pin_ms(const json_t *document, const json_t *row)
 {
     double ms = NAN;
@@ -145,7 +144,7 @@ static void say_none_hides(const json_t *answer, const json_t *document, FILE *o
     char without[EL_FIGURE_BYTES];
     const char *cache = el_json_text(answer, "page_cache", "?");
     double estimate = el_json_number(answer, "estimate");
-    double most = 0; /* workers that were measured with this page cache */
+    double most = 0; /* most workers measured with this page cache */
     EL_EACH(row, json_object_get(document, "rows"))
         if (el_json_is(row, "page_cache", cache)) most = fmax(most, el_json_number(row, "workers"));
     bool more = !(estimate <= most);
@@ -158,7 +157,6 @@ static void say_none_hides(const json_t *answer, const json_t *document, FILE *o
     say_slowest(answer, out);
 }
 
-/* Figures have the digits of the row that they are from. */
 static void say_answer(const json_t *answer, const json_t *document, FILE *out)
 {
     char exposed[EL_FIGURE_BYTES], without[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES], step_without[EL_FIGURE_BYTES];
