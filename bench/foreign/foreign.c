@@ -1,4 +1,4 @@
-/* Which form a file has, and the document that its rows come to. */
+/* Recognizes a file's form, and makes the document from its rows. */
 #include "bench/foreign/foreign.h"
 
 #include <math.h>
@@ -15,8 +15,7 @@ enum { FILE_MAX = 256 << 20, SCHEMA = 1 /* of `evenload comm` */ };
 
 const char *const el_foreign_endings[] = {".log", ".txt", ".out", ".json", NULL};
 
-/* Bus bandwidth is `factor` (n - 1) / n of the algorithm's; 0: the same. A name that is part of another stands behind
- * it. */
+/* busbw is `factor` (n - 1) / n of algbw; 0: equal. A name that is part of another one follows it. */
 static const struct operation {
     const char *name;
     int factor;
@@ -88,7 +87,7 @@ static json_t *point_of(json_t *curve, const struct el_foreign_row *row)
     return point;
 }
 
-/* Rows of one size, as of nccl-tests' -N, are further calls. */
+/* Further rows of one size, as of nccl-tests' -N, are more calls. */
 enum el_status el_foreign_add(struct el_foreign *foreign, struct el_foreign_row *row)
 {
     const char *key = row->in_place ? "in_place" : "out_of_place";
@@ -111,7 +110,7 @@ enum el_status el_foreign_add(struct el_foreign *foreign, struct el_foreign_row 
                            EL_FOREIGN_POINTS_MAX);
 }
 
-/* A call's time is that of the slowest rank. */
+/* A call's time is the slowest rank's. */
 static void finish_place(json_t *place, double bytes, double factor)
 {
     const json_t *ranks = json_object_get(place, "samples_us");
@@ -129,7 +128,7 @@ static void finish_place(json_t *place, double bytes, double factor)
     free(us);
 }
 
-/* What all curves have, or "all". */
+/* The curves' common value, or "all". */
 static json_t *common(const json_t *curves, const char *key)
 {
     json_t *first = json_object_get(json_array_get(curves, 0), key);
@@ -189,7 +188,6 @@ static void begin(struct el_foreign *foreign)
         .curves = json_array(), .devices = json_array(), .names = json_array(), .hosts = json_object()};
 }
 
-/* All that was added, as a document. */
 static enum el_status end(enum el_status status, const char *name, struct el_foreign *foreign,
                           struct el_inspector *inspector, json_t **document_p)
 {
@@ -217,7 +215,7 @@ enum el_status el_foreign_parse(const char *text, const char *name, json_t **doc
     return end(status, name, &foreign, inspector, document_p);
 }
 
-/* The whole file with a zero behind it; zeros in it are blanks. For free(). */
+/* Zero-terminated; zeros in it become blanks. To be freed. */
 static enum el_status read_text(const char *path, char **text_p)
 {
     FILE *file;

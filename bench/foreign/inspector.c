@@ -1,6 +1,6 @@
-/* NCCL Inspector's lines, and those of our own profiler (profiles/nccl): each call of each rank with the time that its
- * kernel took. Form: plugins/profiler/inspector of NCCL (inspector_json.cc). Ranks of a call are matched by
- * communicator, collective and sequence number. */
+/* NCCL Inspector's lines, and our profiler's (profiles/nccl): each rank's calls with kernel times. Form:
+ * plugins/profiler/inspector of NCCL (inspector_json.cc). Calls match by communicator, collective and sequence
+ * number. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "runtime/base/grow.h"
 #include "runtime/base/hash.h"
 
-static const double LATE_PCT = 50, LATE_RATIO = 0.05; /* of calls, and of their time: from here on a rank is named */
+static const double LATE_PCT = 50, LATE_RATIO = 0.05; /* of calls, and of their time: limits for naming a rank */
 
-/* NCCL's names, and nccl-tests'. Which reduction, type and root it was no line says. */
+/* NCCL's names and nccl-tests'. Lines lack reduction, type and root. */
 static const struct {
     const char *theirs, *ours, *redop;
 } collectives[] = {{"AllReduce", "all_reduce", "?"},
@@ -30,9 +30,9 @@ enum { N_COLLECTIVES = sizeof collectives / sizeof collectives[0], RANKS_MAX = 4
 struct call {
     uint64_t communicator, number;
     double bytes, us;
-    int collective, rank, ranks; /* ranks 0: the line does not say */
-    char used[EL_FOREIGN_WORD];  /* algorithm and protocol; "": the line does not say */
-    bool matches;                /* a collective, timed on the GPU: its kernel waits for the last rank */
+    int collective, rank, ranks; /* ranks 0: not in the line */
+    char used[EL_FOREIGN_WORD];  /* algorithm and protocol; "": not in the line */
+    bool matches;                /* a collective timed on the GPU: its kernel waits for the last rank */
 };
 
 struct el_inspector {
@@ -69,8 +69,7 @@ static bool read_call(const json_t *line, struct call *call_p)
     return true;
 }
 
-/* Its first line decides whether a text is of this form; of others, which a killed program may have left, what is no
- * call is left out. */
+/* The first line decides the form; later lines that are no call, as of a killed program, are skipped. */
 enum el_status el_inspector_add(const char *text, struct el_inspector **inspector_p)
 {
     struct el_inspector *all = *inspector_p;
@@ -112,7 +111,7 @@ static int by_communicator(const void *a, const void *b)
     return y->rank - x->rank;
 }
 
-/* Where lines do not say of how many ranks a communicator is: those that are there. */
+/* Lines without a communicator's size: counts the ranks present. */
 static void count_ranks(struct el_inspector *all)
 {
     qsort(all->calls, all->n, sizeof *all->calls, by_communicator);
@@ -125,7 +124,7 @@ static void count_ranks(struct el_inspector *all)
 
 /* ---- who was late ---- */
 
-/* Of one communicator: in another the same number is another device's. */
+/* Per communicator: another one numbers other devices. */
 struct lateness {
     uint64_t communicator;
     double calls, us;               /* calls with all ranks, and their transfers */
@@ -133,7 +132,7 @@ struct lateness {
     int ranks;
 };
 
-/* The last rank's kernel waits for nobody: its time is the transfer. Those of the others have the wait for it too. */
+/* The last rank's kernel does not wait: its time is the transfer. */
 static double match(const struct call *calls, struct lateness *late)
 {
     int last = 0, first = 0;
@@ -188,8 +187,8 @@ static bool all_match(const struct call *calls, size_t n)
     return true;
 }
 
-/* Calls of one collective, as many ranks and one size: a row of the transfers; of calls whose ranks are not all there
- * each time as it is. Returns how many calls were taken. */
+/* A row from calls of one collective, number of ranks and size: transfers, or plain times if ranks are missing. Returns
+ * how many calls it took. */
 static size_t take_row(const struct call *calls, size_t n, struct lateness *late, struct el_foreign_row *row)
 {
     size_t end = 0, whole = 0;
@@ -225,7 +224,7 @@ static enum el_status add_rows(struct el_inspector *all, struct lateness *late, 
                                      .count = call->bytes,
                                      .wrong = NAN,
                                      .bus_ratio = el_foreign_bus_factor(name, call->ranks)};
-        bool other = call->ranks != late->ranks; /* a group: its name says of how many */
+        bool other = call->ranks != late->ranks; /* a group's name has its size */
         snprintf(row.operation, sizeof row.operation, other ? "%s of %d" : "%s", name, call->ranks);
         memcpy(row.used, call->used, sizeof row.used);
         snprintf(row.redop, sizeof row.redop, "%s", collectives[call->collective].redop);

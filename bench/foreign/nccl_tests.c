@@ -1,4 +1,4 @@
-/* nccl-tests' output: its text, by the line that names the columns, and its JSON. Form: src/util.cu of nccl-tests. */
+/* nccl-tests' text, by the line that names the columns, and its JSON. Form: src/util.cu of nccl-tests. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,12 +11,11 @@
 
 enum { WORDS_MAX = 32, LINE_BYTES = 512, RANKS_MAX = 1 << 20 };
 
-/* How many devices of the first one's group were named, and how far their ranks stand apart: JSON names the first one
- * of each process alone. */
+/* Named devices of the first one's group, and their distance in rank: JSON names only each process's first device. */
 struct named {
     int n, first_group, first_rank;
     int64_t in_group, apart, of_a_process;
-    bool again; /* the first one was named again */
+    bool again; /* the first one appeared again */
 };
 
 static void add_device(struct el_foreign *foreign, struct named *named, int rank, int group, const char *name,
@@ -27,13 +26,13 @@ static void add_device(struct el_foreign *foreign, struct named *named, int rank
     if (named->n == 1) named->apart = (int64_t)rank - named->first_rank;
     named->n++;
     named->in_group += group == named->first_group;
-    if (foreign->ranks) return; /* of a further file */
+    if (foreign->ranks) return; /* a further file's */
     json_array_append_new(foreign->devices, el_json_string(name));
     if (!el_json_has(foreign->names, info)) json_array_append_new(foreign->names, el_json_string(info));
     json_object_set_new(foreign->hosts, host, json_true());
 }
 
-/* Files of one document are of as many ranks. */
+/* All files of a document have equally many ranks. */
 static enum el_status set_ranks(struct el_foreign *foreign, const struct named *named, const char *name)
 {
     int64_t ranks = named->in_group * (named->apart > 0 ? named->apart : 1);
@@ -96,7 +95,7 @@ static int split(char *line, char *words[WORDS_MAX])
     return n;
 }
 
-/* mpirun --tag-output and srun --label put the rank before each line. */
+/* mpirun --tag-output and srun --label prefix lines with the rank. */
 static const char *past_label(const char *line)
 {
     const char *tag = strstr(line, ">:");
@@ -132,7 +131,7 @@ static enum el_status take_comment(struct text_reader *r, char *line)
     return EL_OK;
 }
 
-/* Figures of a place: from its time to the next one's. */
+/* A place's columns: from its time to the next one's. */
 static enum el_status take_place(struct text_reader *r, struct el_foreign_row *row, char **words, int at, bool in_place)
 {
     double us = atof(words[at]), algbw = NAN, busbw = NAN, wrong = NAN;
@@ -199,7 +198,7 @@ enum el_status el_foreign_nccl_text(const char *text, const char *name, struct e
 
 /* ---- JSON ---- */
 
-/* With -I each process has its times of each call, and else there are those of all. */
+/* -I gives each process's times per call; otherwise there are those of all. */
 static json_t *calls_of(const json_t *per_iter)
 {
     const json_t *processes = json_object_get(per_iter, "per_process_max_times_us"),
@@ -217,7 +216,7 @@ static enum el_status take_result(const json_t *result, const char *operation, c
     struct el_foreign_row row = {.root = atoi(el_json_text(result, "root", "-1")),
                                  .bytes = el_json_number(result, "size"),
                                  .count = el_json_number(result, "count")};
-    const char *told = el_json_text(result, "experiment_name", ""); /* of ours: "all_reduce/ring" */
+    const char *told = el_json_text(result, "experiment_name", ""); /* ours: "all_reduce/ring" */
     size_t length = strcspn(told, "/");
     snprintf(row.operation, sizeof row.operation, "%.*s", (int)(length < 31 ? length : 31), told);
     if (isnan(el_foreign_bus_factor(row.operation, 2)))
@@ -250,7 +249,7 @@ enum el_status el_foreign_nccl_json(const json_t *document, const char *name, st
     EL_EACH(device, json_object_get(config, "devices")) {
         char card[32];
         snprintf(card, sizeof card, "cuda:%d", (int)el_json_whole(device, "device"));
-        const char *hex = el_json_text(device, "device_hex", ""); /* our own JSON has a device's name there */
+        const char *hex = el_json_text(device, "device_hex", ""); /* our JSON has the device's name there */
         add_device(foreign, &named, (int)el_json_whole(device, "rank"), (int)el_json_whole(device, "group"),
                    !strncmp(hex, "cpu:", 4) ? hex : card, el_json_text(device, "hostname", "?"),
                    el_json_text(device, "device_info", "?"));
