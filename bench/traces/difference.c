@@ -1,5 +1,4 @@
-/* Where the step's time went from one job's traces to another's: sides of `explain A B`, with a profiler step for a
- * launch. */
+/* Sides of `explain A B` from two jobs' traces, a profiler step per launch. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 #include "bench/base/text.h"
 #include "bench/traces/traces.h"
 
-/* The one that waits least: all others wait for it, so the step is as long as what it does. */
+/* The one that waits least: the others wait for it, so it determines the step. */
 static size_t slowest_of(const struct el_relation *relation)
 {
     size_t slowest = 0;
@@ -30,7 +29,7 @@ static struct el_parts parts_of(const double *s)
     return parts;
 }
 
-/* A step that the member's trace does not have is none. */
+/* Skips steps missing in the member's trace. */
 static void fill_steps(const struct el_relation *relation, const struct el_relation_member *member,
                        struct el_side *side)
 {

@@ -1,4 +1,3 @@
-/* What is said of traces, as a document. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,8 +12,6 @@
 #include "bench/report/ranks.h"
 #include "bench/traces/traces.h"
 
-/* Which files of a folder are one job's traces. */
-
 static bool ends(const char *name, size_t n, const char *with)
 {
     size_t m = strlen(with);
@@ -28,8 +25,8 @@ static int is_trace(const struct dirent *entry)
     return ends(name, n, ".json") || ends(name, n, ".json.gz");
 }
 
-/* What of the name is the worker's: "host_12" of host_12.1795632979574216681.pt.trace.json.gz, as torch's
- * tensorboard_trace_handler names its files. 0: it is no such name. */
+/* Length of the worker's part: "host_12" of host_12.1795632979574216681.pt.trace.json.gz, as named by torch's
+ * tensorboard_trace_handler. 0: another name. */
 static size_t worker_length(const char *name)
 {
     size_t n = strlen(name), digits;
@@ -64,7 +61,7 @@ static enum el_status make_room(size_t n, struct el_traces *traces)
     return EL_OK;
 }
 
-/* In order of names, so that a worker's last file is behind its others. */
+/* By name, so that a worker's last file comes last. */
 static enum el_status add_entries(const char *folder, struct dirent **entries, int n, struct el_traces *traces)
 {
     EL_TRY(make_room((size_t)n, traces));
@@ -206,7 +203,7 @@ static json_t *bandwidth_json(const struct el_relation *relation)
     return list;
 }
 
-/* Ranks of the job that no trace is of: [rank]. */
+/* Ranks without a trace: [rank]. */
 static json_t *missing_json(const struct el_traces *traces)
 {
     int64_t world = 0;
@@ -221,7 +218,7 @@ static json_t *missing_json(const struct el_traces *traces)
     return list;
 }
 
-/* A rank that several traces are of; -1: none. */
+/* A rank with several traces; -1: none. */
 static int64_t rank_of_two(const struct el_traces *traces)
 {
     for (size_t t = 1; t < traces->n; t++)
@@ -238,7 +235,6 @@ static bool any_unnamed(const struct el_traces *traces)
     return false;
 }
 
-/* The rows, and what is to blame. */
 static void put_ranks(const struct el_traces *traces, json_t *job)
 {
     const struct el_relation *relation = &traces->relation;

@@ -1,4 +1,3 @@
-/* What `trace-stats` prints. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -47,7 +46,6 @@ static void print_table(const char *title, const struct el_column *columns, json
     el_table_list(&(struct el_table){.columns = columns, .out = out}, title, json_incref(rows));
 }
 
-/* What the lanes' figures are made of. */
 static void print_counts(const json_t *document, FILE *out)
 {
     bool cpu_only = json_is_true(json_object_get(document, "cpu_only"));

@@ -1,18 +1,16 @@
-/* `evenload trace-stats`: the traces of one job, a row per device by itself and, where there are several, ranks beside
- * one another.
+/* `evenload trace-stats`: the traces of one job, a row per device, and ranks compared if there are several.
  *
- *     el_traces_read(path, &traces);               a file, or the files of a folder
- *     el_traces_document(&traces, &document);      everything that is said of them
+ *     el_traces_read(path, &traces);               a file, or a folder's files
+ *     el_traces_document(&traces, &document);
  *     el_traces_print(document, stdout);
  *     el_traces_free(&traces);
  *
- * The document: {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/watch.md],
- * "left_out": [file], "rank_of_two": a rank with several traces or null, "job": null where fewer than two of them share
- * a collective, else {"steps", "step_ms", "operations", "alone", "ranks": [bench/report/ranks.h's, "file", "device",
- * "calls", "alone"], "clocks": [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock",
- * "missing_ranks", "groups_unnamed", "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms",
- * "busbw_gb_per_s"}], "blame": bench/report/ranks.h's}}.
- */
+ * {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/watch.md], "left_out": [file],
+ * "rank_of_two": a rank with several traces or null, "job": null if fewer than two share a collective, else {"steps",
+ * "step_ms", "operations", "alone", "ranks": [bench/report/ranks.h's, "file", "device", "calls", "alone"], "clocks":
+ * [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock", "missing_ranks", "groups_unnamed",
+ * "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms", "busbw_gb_per_s"}], "blame":
+ * bench/report/ranks.h's}}. */
 #pragma once
 
 #include <jansson.h>
@@ -34,8 +32,8 @@ struct el_traces {
     struct el_relation relation;
 };
 
-/* Of a folder the files *.json and *.json.gz; of several of one worker ("{worker}.{time}.pt.trace.json") the last one.
- * Relates them. Errors: EL_ERR_INVALID, EL_ERR_IO, EL_ERR_ABSENT; nothing is to be freed then. */
+/* A folder's *.json and *.json.gz; the last of a worker's files ("{worker}.{time}.pt.trace.json"). Relates them.
+ * Errors: EL_ERR_INVALID, EL_ERR_IO, EL_ERR_ABSENT, with nothing to free. */
 enum el_status el_traces_read(const char *path, struct el_traces *traces_p);
 void el_traces_free(struct el_traces *traces);
 
@@ -43,13 +41,12 @@ void el_traces_free(struct el_traces *traces);
 enum el_status el_traces_document(const struct el_traces *traces, json_t **document_p);
 void el_traces_print(const json_t *document, FILE *out);
 
-/* As the trace calls the device, "cpu:1"; else "rank 1", with several devices in its trace "rank 0, device 1". */
+/* The trace's name, "cpu:1"; else "rank 1", or "rank 0, device 1" with several devices in its trace. */
 void el_traces_name(const struct el_traces *traces, const struct el_relation_member *member,
                     char name[EL_TRACES_NAME_BYTES]);
 /* The document's "job", or null. New reference. */
 json_t *el_traces_job(const struct el_traces *traces);
 
-/* What changed from one job to another: a document of explain's kind "difference" (el_difference_print), whose launches
- * are the profiler's steps on the member that waits least, and whose sides have "sentence". New reference. Errors:
- * EL_ERR_INVALID: one of them has no steps. */
+/* The change between two jobs: explain's "difference" document (el_difference_print) with the profiler's steps as
+ * launches, on the member that waits least; sides have "sentence". New reference. Errors: EL_ERR_INVALID: no steps. */
 enum el_status el_traces_difference(const struct el_traces *a, const struct el_traces *b, json_t **document_p);
