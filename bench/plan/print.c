@@ -1,4 +1,4 @@
-/* The table of a plan: what fits, best first, and of the modes that do not how near each comes. */
+/* What fits, best first, and how near the other modes come. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum { N_SHOWN = 20 };
 
 #define SAY(out, ...) el_text_say("", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
 
-/* "activation 15.7, optimizer 12.4": the largest ones, in GiB; one where there is a step to show. */
+/* "activation 15.7, optimizer 12.4": the largest, in GiB; only one beside a step. */
 static void show_tags(const json_t *row, const json_t *context, char *text)
 {
     const json_t *tags = json_object_get(row, "at_peak_by_tag");
@@ -84,7 +84,7 @@ static void print_rows(const json_t *document, FILE *out)
     if ((size_t)n_fit > n) fprintf(out, "and %lld more that fit: --json has all\n", (long long)n_fit - (long long)n);
 }
 
-/* A line for each mode of which nothing fits, or, where nothing does at all, the modes by how near they come. */
+/* A line per mode that does not fit; if none fits, the modes by how near they come. */
 static void say_misfits(const json_t *document, FILE *out)
 {
     json_t *seen = json_object();
@@ -104,7 +104,7 @@ static void say_misfits(const json_t *document, FILE *out)
     if (*text) SAY(out, "Does not fit: %s.", text);
 }
 
-/* The first row's dry run, or what would do. */
+/* The first row's dry run, or what would fit. */
 static void say_next(const json_t *document, FILE *out)
 {
     const json_t *would = json_object_get(document, "would_fit");
@@ -140,7 +140,7 @@ static void show_model(const json_t *document, char text[1024])
                    el_json_text(document, "optimizer", "?"));
 }
 
-/* " (H100 SXM5 80GB, unless --machine names another)"; "" where it was named. */
+/* " (H100 SXM5 80GB, unless --machine names another)"; "" if it was named. */
 static const char *say_machine(const json_t *document, char text[EL_CELL_BYTES])
 {
     *text = 0;
@@ -149,7 +149,7 @@ static const char *say_machine(const json_t *document, char text[EL_CELL_BYTES])
     return text;
 }
 
-/* What no file of a machine has, or this one has not. */
+/* What machine files never contain, or this one lacks. */
 static void say_unknown(const json_t *document, FILE *out)
 {
     const char *machine = el_json_text(document, "machine", NULL);
@@ -162,7 +162,7 @@ static void say_unknown(const json_t *document, FILE *out)
                 : "the network: the machine's file has none, so all devices are as in one host");
 }
 
-/* The figures of the machine on which the first row's step depends most. */
+/* The machine's figures with the most effect on the first row's step. */
 static void say_sensitivities(const json_t *document, FILE *out)
 {
     const json_t *list = el_json_at(document, "rows.0.sensitivities");

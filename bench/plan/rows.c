@@ -1,5 +1,4 @@
-/* Every mode and mesh that can be on the devices, forecast one after another. What cannot fit by its state alone is not
- * issued. */
+/* Forecasts every possible mode and mesh; those whose state alone is too large are not issued. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -17,14 +16,12 @@
 #include "runtime/layout/schedule.h"
 #include "runtime/state/state.h"
 
-/* A model's sizes from its number of parameters. */
-
 static const double NEAR = 0.15;
-/* GPT-2's vocabulary, filled up so that devices can divide it, as Megatron-LM does; GPT-3's context. */
+/* GPT-2's vocabulary, padded for division over devices as in Megatron-LM; GPT-3's context. */
 static const int64_t VOCAB = 50304, SEQ = 2048;
 
-/* GPT-3's: Brown et al., 2020, table 2.1, but for what does not divide there (heads of 1.3B, the width of 13B). OPT's:
- * Zhang et al., 2022. Llama's: Touvron et al., 2023. MT-NLG: Smith et al., 2022. */
+/* GPT-3: Brown et al., 2020, table 2.1, except what does not divide there (heads of 1.3B, width of 13B). OPT: Zhang et
+ * al., 2022. Llama: Touvron et al., 2023. MT-NLG: Smith et al., 2022. */
 static const struct shape {
     const char *name;
     int64_t layers, embed, heads;
@@ -34,7 +31,7 @@ static const struct shape {
               {"GPT-3 175B", 96, 12288, 96}, {"MT-NLG 530B", 105, 20480, 128}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* "6.7B": a number, at most with a letter. */
+/* "6.7B" */
 static enum el_status read_number(const char *text, double *number_p)
 {
     static const char letters[] = "KMBT";
@@ -54,7 +51,6 @@ static double block_count(double embed)
     return 12 * embed * embed + 13 * embed;
 }
 
-/* Of the whole model. */
 static double count(const struct shape *shape, double vocab, double seq)
 {
     const double embed = (double)shape->embed;
@@ -95,18 +91,18 @@ enum el_status el_plan_shape(const char *params, struct el_model_config *model, 
     return EL_OK;
 }
 
-/* Other modes are a baseline, or these done worse. */
+/* Other modes are a baseline, or inferior to these. */
 static const char *const modes[] = {"ddp", "zero1", "zero2", "zero3", "tp", "pipeline"};
 enum { N_MODES = sizeof modes / sizeof modes[0], MICRO_MAX = 256 };
 
 struct plan {
     const struct el_options *run;
     struct el_model_config model;     /* resolved */
-    const struct el_machine *machine; /* NULL: none was named */
-    bool best;                        /* what is surely not the best of its mode is left out */
+    const struct el_machine *machine; /* NULL: none */
+    bool best;                        /* drop rows that cannot be their mode's best */
     struct el_memory_forecast *forecasts;
-    json_t *rows, *later;    /* tried; to be tried, of one mode */
-    struct el_error refused; /* why the first mesh cannot be */
+    json_t *rows, *later;    /* tried; one mode's, to be tried */
+    struct el_error refused; /* why the first mesh is impossible */
 };
 
 /* ---- a row ---- */
@@ -130,7 +126,7 @@ void el_plan_options(const struct el_options *options, int n_devices, struct el_
         run->devices[i] = (struct el_device_name){.backend = "sim", .index = i};
 }
 
-/* Its parameters, gradients and slots, as the layout divides them; of stages the mean. */
+/* Parameters, gradients and slots as the layout divides them; the mean over stages. */
 static double least_bytes(const struct el_train_config *config, const struct el_layout *layout, double param_count)
 {
     struct el_state_row row;
@@ -145,7 +141,7 @@ static double least_bytes(const struct el_train_config *config, const struct el_
     return bytes / el_layout_per_copy(layout);
 }
 
-/* What all workers write of a checkpoint; buffers are not counted. */
+/* All workers' checkpoint, without buffers. */
 static double state_bytes(const struct el_train_config *config, double param_count)
 {
     struct el_state_row row;
@@ -192,7 +188,7 @@ static enum el_status state_of(const struct el_trial *trial, double *count_p, do
     return EL_OK;
 }
 
-/* Forecast, if its state alone is not too much. */
+/* Unless its state alone is too large. */
 static enum el_status forecast_row(struct plan *plan, const struct el_trial *trial, json_t *row)
 {
     char command[2 * EL_PATH_BYTES];
@@ -221,8 +217,8 @@ static int64_t samples_per_copy(const struct el_options *options, const int n[EL
     return options->batches[0] * (options->batch_is_per_device ? options->n_devices : 1) / copies;
 }
 
-/* As many micro-batches as a copy has samples, up to eight for each stage: activations of few samples are held, and
- * stages wait for at most a ninth of the step. */
+/* As many micro-batches as a copy has samples, up to eight per stage: activations of few samples are held, and stages
+ * wait for at most a ninth of the step. */
 static int64_t choose_micro(const struct el_options *options, const int n[EL_AXIS_COUNT])
 {
     const int64_t samples = samples_per_copy(options, n);
@@ -233,7 +229,7 @@ static int64_t choose_micro(const struct el_options *options, const int n[EL_AXI
     return micro;
 }
 
-/* Micro-steps in which what did not fit may do so, by what grows with the samples of one; 0: nothing helps. */
+/* Micro-steps that may make it fit, from the memory that grows with samples; 0: nothing helps. */
 static int64_t choose_accumulate(const json_t *row, int64_t samples, int64_t before)
 {
     const double grows =
@@ -271,7 +267,6 @@ static enum el_status try_row(struct plan *plan, json_t *row)
     return forecast_row(plan, &trial, row);
 }
 
-/* In as many micro-steps as it takes to fit. */
 static enum el_status try_steps(struct plan *plan, const char *mode, int64_t samples, json_t *row)
 {
     int64_t n = 1;
@@ -283,7 +278,7 @@ static enum el_status try_steps(struct plan *plan, const char *mode, int64_t sam
     return EL_OK;
 }
 
-/* A mesh that cannot be is left out. */
+/* Impossible meshes are left out. */
 static enum el_status take_row(struct plan *plan, int64_t samples, json_t *row)
 {
     enum el_status status = try_steps(plan, el_json_text(row, "mode", "?"), samples, row);
@@ -292,7 +287,7 @@ static enum el_status take_row(struct plan *plan, int64_t samples, json_t *row)
     return status == EL_ERR_INVALID ? EL_OK : status;
 }
 
-/* What a step in stages takes at least, from one of its micro-batches; 0: not known. */
+/* A lower bound of a step in stages, from one micro-batch; 0: unknown. */
 static double floor_ms(const struct plan *plan, const int n[EL_AXIS_COUNT], const json_t *row)
 {
     const int64_t micro = el_json_whole(row, "micro");
@@ -329,7 +324,7 @@ static enum el_status try_mesh(struct plan *plan, const char *mode, const int n[
     return status;
 }
 
-/* Meshes in stages, those first that may be fastest, until no other one can be faster than the best of the mode. */
+/* Meshes in stages, by lower bound, until none can beat the mode's best. */
 static enum el_status try_later(struct plan *plan, const char *mode)
 {
     double best_ms = INFINITY;
@@ -351,7 +346,7 @@ static enum el_status try_later(struct plan *plan, const char *mode)
     return EL_OK;
 }
 
-/* The axis without which the mode would be another one. */
+/* The axis that defines the mode. */
 static enum el_axis own_axis(const struct el_mode_info *mode)
 {
     return mode->axes & 1U << EL_AXIS_SHARD   ? EL_AXIS_SHARD
@@ -359,22 +354,22 @@ static enum el_axis own_axis(const struct el_mode_info *mode)
                                               : EL_AXIS_TENSOR;
 }
 
-/* Pieces of a layer send in each block, and belong into one host: those of a machine that says how large a host is. */
+/* Tensor pieces communicate in each block and belong in one host, if the machine gives its size. */
 static int most_along(const struct plan *plan, enum el_axis axis, int left)
 {
     const int host = plan->machine ? plan->machine->devices_per_host : 0;
     return axis == EL_AXIS_TENSOR && host > 0 && host < left ? host : left;
 }
 
-/* Sharded state goes into stages in one group, and where gradients stay whole: else each micro-batch would reduce them.
- */
+/* Sharded state is combined with stages only in one group and with whole gradients: otherwise each micro-batch would
+ * reduce them. */
 static bool is_tried(const struct el_mode_info *mode, const int n[EL_AXIS_COUNT])
 {
     const bool shards = own_axis(mode) == EL_AXIS_SHARD && n[EL_AXIS_STAGE] > 1;
     return n[own_axis(mode)] > 1 && (!shards || (n[EL_AXIS_DATA] == 1 && mode->memory.backward == 2));
 }
 
-/* All ways to have `left` devices along the mode's axes from this one on, at least two of them along its own. */
+/* All divisions of `left` devices along the mode's axes from `axis`, with at least two along its own. */
 static enum el_status try_axes(struct plan *plan, const struct el_mode_info *mode, enum el_axis axis, int left,
                                int n[EL_AXIS_COUNT])
 {
@@ -416,7 +411,7 @@ static json_t *sorted(const json_t *rows)
     return array;
 }
 
-/* The model's sizes, which need the data, and whether that has a batch. */
+/* The model's sizes, which depend on the data; checks that there is a batch. */
 static enum el_status resolve_model(struct plan *plan)
 {
     const struct el_options *run = plan->run;

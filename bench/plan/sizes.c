@@ -1,4 +1,4 @@
-/* The best of each mode on several numbers of devices: the document, its rows for spreadsheets, and the picture. */
+/* Each mode's best row on several numbers of devices: document, CSV, figure; and a row's details and lower bound. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const char *const OF_TOKENS = "tokens_per_s", *const OF_SAMPLES = "sample
 
 /* ---- the document ---- */
 
-/* Of rows that are sorted, the first of each mode. */
+/* The first of each mode in sorted rows. */
 static enum el_status add_best(const struct el_options *run, const json_t *rows, json_t *best)
 {
     json_t *seen = json_object();
@@ -90,8 +90,8 @@ enum el_status el_plan_csv(const void *document, FILE *out)
 
 /* ---- the picture ---- */
 
-static const double MARGIN = 1.3; /* left and right of what is drawn */
-static const double ALIKE = 0.01; /* of the highest rate: a line that is no further off covers another */
+static const double MARGIN = 1.3; /* left and right of the points */
+static const double ALIKE = 0.01; /* of the highest rate: nearer lines cover each other */
 enum { BARS = 12 };
 
 static double per_device(const json_t *row, const char *of)
@@ -113,7 +113,7 @@ static const json_t *find(const json_t *rows, const char *mode, double devices)
     return NULL;
 }
 
-/* How many of the modes that are drawn after the k-th cover its line. */
+/* How many later modes' lines cover the k-th. */
 static int count_over(const struct lines *lines, int k)
 {
     int over = 0;
@@ -181,24 +181,23 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
 
 const struct el_figure el_figure_plan = {.name = "plan", .write = write, .optional = true};
 
-/* What a row's step is made of, and what it hangs on: predicted once more, with an ear to each device that is issued,
- * and on machines that are worse in one figure each. And what a step in stages takes at least. */
+/* A row's parts and sensitivities: predicted again while observing each issued device, and on machines with one worse
+ * figure. */
 
 enum { MACHINES_MAX = 32 };
 
-/* Sums over the devices that were issued. */
 struct sums {
     const struct el_machine *machine;
-    struct el_intervals comm, compute, *stages; /* the latter one per device: what is no bubble */
+    struct el_intervals comm, compute, *stages; /* per device: not bubble */
     int n;
-    struct el_span window; /* from the first forward to the last backward */
+    struct el_span window; /* first forward to last backward */
     double peak_ns, exposed_ns;
 };
 
 static void add_op(struct sums *sums, struct el_intervals *stage, const struct el_op_info *op, struct el_span span)
 {
     const bool passes = op->phase == EL_PHASE_FORWARD || op->phase == EL_PHASE_BACKWARD;
-    if (op->link == EL_LINK_RECEIVE) { /* idle until it is sent to, which takes as long there */
+    if (op->link == EL_LINK_RECEIVE) { /* idle until the sender sends, which takes as long there */
         const int64_t sent_ns = span.end_ns - (int64_t)el_machine_op_ns(sums->machine, op, op->device, 1);
         if (sent_ns > span.begin_ns) span.begin_ns = sent_ns;
     }
@@ -304,7 +303,7 @@ enum el_status el_plan_detail(const struct el_options *run, bool rates, json_t *
 
 /* ---- at least ---- */
 
-/* Of one micro-batch: the least that a device of a stage computes, forward and backward, and in its update. */
+/* Of one micro-batch: the least compute of a stage's device, forward and backward, and in its update. */
 struct floor {
     const struct el_machine *machine;
     const struct el_layout *layout;
