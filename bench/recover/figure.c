@@ -1,5 +1,4 @@
-/* The figure `recover`: steps done against time, each loss of a rank, and what a job that nobody disturbed would have
- * done. */
+/* Steps against time, with each loss of a rank, and an undisturbed job's line. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
@@ -25,14 +24,14 @@ static void put_about(const json_t *document, double last_s, FILE *file)
     fputc('\n', file);
 }
 
-/* The parts of a fall, one after the other, as a strip above the steps that were done then. */
+/* A fall's parts in a row, above the steps done then. */
 static void put_parts(const json_t *falls, double begin_s, double steps, FILE *file)
 {
     static const char *const parts[][2] = {
         {"detect", "detect_s"}, {"restart", "restart_s"}, {"load", "load_s"}, {"catch_up", "catch_up_s"}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         el_data_block(file, "from s, to s, low, high", "%s", parts[i][0]);
-        fputs("0\t0\t0\t0\n", file); /* so that the block is never empty */
+        fputs("0\t0\t0\t0\n", file); /* a block is never empty */
         EL_EACH(fall, falls) {
             double from = el_json_number(fall, "s") - begin_s, low = el_json_number(fall, "step") + 0.03 * steps;
             for (size_t before = 0; before < i; before++) from += el_json_number(fall, parts[before][1]);

@@ -1,4 +1,3 @@
-/* What `recover` prints: the falls stage by stage, what checkpoints cost, and how often to write them. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,3 @@
-/* What happened to a job, taken apart; see recover.h. */
 #include "bench/recover/recover.h"
 
 #include <inttypes.h>
@@ -33,7 +32,7 @@ enum el_status el_recovery_events(const char *path, json_t **events_p)
     return EL_OK;
 }
 
-/* The first such event behind place `i` with at least so many steps; NULL: there is none. */
+/* The first such event from place `i` on with at least `least` steps; NULL: none. */
 static const json_t *next(const json_t *events, size_t *i, const char *name, int64_t least)
 {
     for (; *i < json_array_size(events); ++*i) {
@@ -70,7 +69,7 @@ json_t *el_recovery_falls(const json_t *events)
     return falls;
 }
 
-/* Step `step` begins, after a checkpoint that is due there. */
+/* The begin of step `step`, after its checkpoint; NULL: none. */
 static const json_t *begin_of(const json_t *events, int64_t step)
 {
     size_t at = 0;
