@@ -1,6 +1,5 @@
-/* Reading and writing documents. The writer is our own for two reasons: arrays of numbers stand on one line (thousands
- * of step times would otherwise be thousands of lines), and a real is the shortest text that reads back the same.
- * Parsing is jansson's. */
+/* Our own JSON writer: arrays of numbers stay on one line (thousands of step times), and reals have the shortest exact
+ * text. jansson parses. */
 #include "bench/base/io.h"
 
 #include <dirent.h>
@@ -13,7 +12,7 @@
 #include "bench/base/jvalue.h"
 #include "runtime/base/utf8.h"
 
-/* Of a thousand launches with ten thousand steps each, a record has half of it. */
+/* A record of a thousand launches with ten thousand steps each has half of it. */
 #define DOCUMENT_BYTES_MAX ((int64_t)256 << 20)
 
 enum el_status el_read_json(const char *path, json_t **document_p)
@@ -44,8 +43,7 @@ enum el_status el_read_document(const char *path, bool (*is_one)(const json_t *d
     return EL_OK;
 }
 
-/* The same string in ASCII, without two # side by side: what would turn text or command a CI system in its log is a
- * letter like any other to who reads JSON. */
+/* ASCII, without "##": a CI system finds no commands in its log, and JSON readers get the same text. */
 static void write_escaped(const json_t *value, FILE *out)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
@@ -73,7 +71,7 @@ static void write_scalar(const json_t *value, FILE *out)
         write_escaped(value, out);
 }
 
-/* On one line stand arrays without objects and arrays in them, and objects of nothing but numbers. */
+/* On one line: arrays of scalars, and objects of numbers. */
 static bool is_flat(json_t *value)
 {
     for (size_t i = 0; i < json_array_size(value); i++)

@@ -1,4 +1,4 @@
-/* JSON values by path, on top of jansson. Missing and null are alike: what is not known. */
+/* Missing and null are alike: unknown. */
 #include "bench/base/jvalue.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ double el_json_number(const json_t *object, const char *path)
 int64_t el_json_whole(const json_t *object, const char *path)
 {
     double number = el_json_number(object, path);
-    return number >= 0 && number < 9e15 ? (int64_t)number : -1; /* a NaN is neither */
+    return number >= 0 && number < 9e15 ? (int64_t)number : -1; /* false for NaN */
 }
 
 const char *el_json_text(const json_t *object, const char *path, const char *otherwise)
@@ -178,7 +178,7 @@ void el_json_range(const json_t *array, const char *path, double *low_p, double 
     *low_p = *high_p = NAN;
     EL_EACH(item, array) {
         double number = el_json_number(item, path);
-        *low_p = fmin(*low_p, number); /* of a NAN and a number: the number */
+        *low_p = fmin(*low_p, number); /* fmin ignores NAN */
         *high_p = fmax(*high_p, number);
     }
 }
@@ -214,7 +214,7 @@ const char *el_json_written(double value, char *text)
     return el_json_shortest(value, text);
 }
 
-/* Names too. The order stays; of two names that become one the last counts, as in any JSON. */
+/* Cleans names too. Order stays; of names that become equal the last one counts. */
 static void clean_object(json_t *object)
 {
     json_t *cleaned = json_object();
@@ -227,7 +227,7 @@ static void clean_object(json_t *object)
         free(name);
     }
     if (cleaned != NULL) json_object_clear(object);
-    json_object_update(object, cleaned); /* nothing where there is no memory */
+    json_object_update(object, cleaned); /* NULL without memory: nothing changes */
     json_decref(cleaned);
 }
 

@@ -1,5 +1,5 @@
-/* What was built is known by its bytes: the commit would not do, as a build from a changed tree has the same. The
- * linker's hash of them (--build-id) is among the first 4 KiB of a file. */
+/* A build is identified by its bytes: a changed tree may have the same commit. The linker's hash (--build-id) is in a
+ * file's first 4 KiB. */
 #include "bench/base/program.h"
 
 #include <glob.h>

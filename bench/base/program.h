@@ -1,5 +1,5 @@
-/* The program itself: the files that it needs, where `make` or `make install` put them; and a hash of what was built,
- * so that a run that is gone on with never mixes two builds. */
+/* The program's files, where `make` or `make install` put them, and a hash of the build, so that a resumed run never
+ * mixes builds. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,9 +7,9 @@
 #include "runtime/base/files.h"
 #include "runtime/base/hash.h"
 
-/* The absolute path of the folder `name` ("plots", "hardware") that has `file`: beside the program, or of
- * share/evenload (el_own_folder). "" and false: there is none. */
+/* The absolute folder `name` ("plots", "hardware") with `file`: beside the program, or in share/evenload
+ * (el_own_folder). "" and false: none. */
 bool el_shared_folder(const char *name, const char *file, char folder[EL_PATH_BYTES]);
 
-/* Over this program's file and its modules, once per process. Threads: the first call by one of them alone. */
+/* Hash of the program's file and modules, computed once. Threads: the first call alone. */
 uint64_t el_build_hash(void);

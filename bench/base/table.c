@@ -1,4 +1,3 @@
-/* Cells, and the lines they make. */
 #include "bench/base/table.h"
 
 #include <math.h>
@@ -16,7 +15,6 @@ static const char *const codes[] = {[EL_TABLE_PLAIN] = "",
                                     [EL_TABLE_RED] = "\033[31m",
                                     [EL_TABLE_YELLOW] = "\033[33m"};
 
-/* A terminal that is not dumb, and nobody who wants none. */
 static bool has_colour(FILE *out)
 {
     const char *term = getenv("TERM");
@@ -47,7 +45,7 @@ void el_table_line(FILE *out, enum el_table_style style, const char *line)
     free(text);
 }
 
-/* "1.55 - 1.88" or "-0.2 to 1.3", of the array's two numbers times `scale`; "none" where it is no array. */
+/* "1.55 - 1.88" or "-0.2 to 1.3" */
 static void show_interval(const json_t *interval, double scale, char text[EL_CELL_BYTES])
 {
     char low[EL_FIGURE_BYTES], high[EL_FIGURE_BYTES];
@@ -89,13 +87,13 @@ void el_table_cell(const struct el_column *column, const json_t *object, const j
         show_number(column->kind, scale * el_json_number(object, column->path), text);
 }
 
-/* What a line has come to: where its text ends, and where its columns do. */
+/* Where the text ends, and where its columns do. */
 struct line {
     char text[EL_TABLE_LINE_BYTES];
     int used, end, columns;
 };
 
-/* Characters, not bytes: of UTF-8 every byte but those that go on with one. */
+/* Every UTF-8 byte except continuation bytes. */
 static int count_characters(const char *text)
 {
     int n = 0;

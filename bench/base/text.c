@@ -1,4 +1,3 @@
-/* Numbers and lines for people. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -10,7 +9,6 @@
 #include "bench/base/text.h"
 #include "runtime/base/utf8.h"
 
-/* A comma before each group of three digits, from the right. */
 static void set_thousands(const char *digits, char *text, size_t capacity)
 {
     size_t n = strlen(digits), used = 0;
@@ -102,7 +100,7 @@ static void wrap(const char *text, const char *first, const char *rest, int colu
     fputc('\n', out);
 }
 
-/* A terminal may be narrower; a pipe or a file has no width. */
+/* A pipe or a file has no width. */
 static int columns_of(FILE *out, int columns)
 {
     enum { NARROWEST = 40 };
@@ -140,7 +138,7 @@ const struct el_escape el_escape_xml = {"&<>\"\n", {"&amp;", "&lt;", "&gt;", "&q
                        el_escape_annotation = {"%\r\n", {"%25", "%0D", "%0A"}},
                        el_escape_title = {"%\r\n:,", {"%25", "%0D", "%0A", "%3A", "%2C"}};
 
-/* What makes a line an item of a list: "- x", "+ x", "1. x", or a rule: "---". Returns how much was put. */
+/* Escapes what begins a list item, "- x", "+ x", "1. x", or a rule, "---". Returns how much was put. */
 static size_t put_begin(const char *text, FILE *out)
 {
     size_t digits = strspn(text, "0123456789");
@@ -150,9 +148,8 @@ static size_t put_begin(const char *text, FILE *out)
     return item ? digits + 1 : 0;
 }
 
-/* By a backslash where that is enough. <, > and & are entities too, since not every reader of Markdown knows \<. GitHub
- * and GitLab find @name and #1 in the finished text, where no backslash is left: U+2060, which has no width, stands
- * between; an address is found by "://" and "www.". */
+/* By backslash if sufficient; <, > and & as entities, because not every reader knows \<. GitHub and GitLab find @name
+ * and #1 in the finished text, so the invisible U+2060 separates them; an address is found by "://" and "www.". */
 void el_escape_markdown(const char *text, FILE *out)
 {
     static const char joiner[] = "\xE2\x81\xA0";
