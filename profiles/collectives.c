@@ -1,4 +1,3 @@
-/* Arrival, wait and transfer of collectives. It knows no recorder, device or clock: spans are on one clock already. */
 #include "profiles/collectives.h"
 
 #include <stdbool.h>
@@ -34,7 +33,7 @@ static struct entry *sorted(const struct el_collectives *member)
     return entries;
 }
 
-/* Both in order: the j-th of a member's operations of one number is the j-th of the other's. */
+/* Both sorted: the j-th operation of a number matches the other member's j-th. */
 static void join(const struct entry *own, size_t n_own, const struct entry *theirs, size_t n_theirs, int *matches,
                  int n_members)
 {
@@ -89,7 +88,6 @@ void el_collectives_latest(const struct el_collectives *members, int n_members, 
     }
 }
 
-/* Member m's arrival after the mean of the others', in nanoseconds. */
 static double late_ns(const struct el_collectives *members, int n_members, const int *match, int m, size_t step)
 {
     int64_t own = span_of(&members[m], step, match[m]).begin_ns;
@@ -103,7 +101,7 @@ static double late_ns(const struct el_collectives *members, int n_members, const
     return n > 0 ? sum / n : 0;
 }
 
-/* The skew of one step; adds its transfer. */
+/* Returns the skew; adds the transfer. */
 static double look_at_step(const struct el_collectives *members, int n_members, const int *match, size_t step,
                            double *transfer_ns)
 {

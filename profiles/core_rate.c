@@ -8,18 +8,18 @@
 
 #include "runtime/base/clock.h"
 
-enum { WARM_UP = 10, CHUNKS = 25, MIDDLE = 12, MULTIPLICATIONS = 5000 }; /* 12 us a chunk */
+enum { WARM_UP = 10, CHUNKS = 25, MIDDLE = 12, MULTIPLICATIONS = 5000 }; /* 12 us per chunk */
 
 struct core {
     pthread_t thread;
     int cpu;
-    atomic_int *wanted; /* of those that begin together, how many are still to come */
+    atomic_int *wanted; /* threads still to come before all begin */
     bool bound;
-    double ns; /* of a chunk */
+    double ns; /* per chunk */
 };
 
-/* Eight chains: more than a multiplication takes cycles, so that the multiplier has work in every cycle. In time of
- * this thread: others that the same core runs in turns (MPI waits for messages in a loop) are not in it. */
+/* Eight chains, more than a multiplication's latency in cycles, keep the multiplier busy. In thread time: other threads
+ * that share the core (MPI polls for messages) do not count. */
 static int64_t chunk_ns(void)
 {
     uint64_t a = 3, b = 5, c = 7, d = 9, e = 11, f = 13, g = 15, h = 17;

@@ -1,4 +1,3 @@
-/* Samples of all GPUs of the host. The caller decides which processes matter. */
 #include "profiles/gpu_processes.h"
 
 #include <math.h>
@@ -6,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One that cannot be opened is left out: it may be another user's. */
+/* Skips GPUs that cannot be opened, maybe another user's. */
 static void find_gpus(struct el_gpu_processes *gpus, unsigned n)
 {
     const struct el_nvml_api *api = &gpus->api;
@@ -58,7 +57,7 @@ static void look_at_state(const struct el_nvml_api *api, struct el_gpu_state *gp
     if (api->utilization && api->utilization(gpu->handle, &utilization) == 0) gpu->busy_pct = utilization.gpu_pct;
 }
 
-/* The mean of a process's samples among the `n` newest; NAN for none. */
+/* NAN: none. */
 static double mean_busy(const struct el_gpu_processes *gpus, unsigned n, unsigned pid)
 {
     double sum = 0;
@@ -71,7 +70,7 @@ static double mean_busy(const struct el_gpu_processes *gpus, unsigned n, unsigne
     return count ? sum / count : NAN;
 }
 
-/* Samples that were not yet seen. Returns how many. */
+/* Keeps unseen samples. Returns how many. */
 static unsigned take_samples(struct el_gpu_processes *gpus, struct el_gpu_state *gpu)
 {
     unsigned n = EL_GPU_SAMPLES_MAX;

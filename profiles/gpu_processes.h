@@ -1,16 +1,15 @@
-/* What the driver says of every GPU of the host, and of every process on each: for processes that are not ours.
+/* All GPUs of the host and all processes on them, by the driver.
  *
  *     el_nvml_load(&api);
  *     el_gpu_processes_open(&api, &gpus);
- *     el_gpu_processes_look(gpus);                 a sample: takes the driver about a millisecond a GPU
- *     gpus->gpus[i];                               0 <= i < gpus->n: its state at the last sample
- *     gpus->uses[k];                               0 <= k < gpus->n_uses: a process on a GPU each
+ *     el_gpu_processes_look(gpus);                 a sample: about a millisecond per GPU
+ *     gpus->gpus[i];                               0 <= i < gpus->n: state at the last sample
+ *     gpus->uses[k];                               0 <= k < gpus->n_uses: a process on a GPU
  *     el_gpu_processes_close(gpus);
  *
- * GPUs are counted as NVML does, by their place on the bus; CUDA may count otherwise: the UUID joins them. In a
- * container the driver may tell the host's numbers of processes, which nobody in it can join. Errors: what one function
- * cannot tell is -1 or NAN. Threads: one. (profiles/nvml.h measures devices that this process trains on.)
- */
+ * GPUs are in NVML's order, by bus address; CUDA's may differ: join by UUID. In a container the driver may report the
+ * host's process numbers, which cannot be matched. Unknown values are -1 or NAN. Threads: one. (profiles/nvml.h:
+ * devices that this process trains on.) */
 #pragma once
 
 #include <stdbool.h>
@@ -22,31 +21,31 @@ enum { EL_GPUS_MAX = 64, EL_GPU_USES_MAX = 1024, EL_GPU_SAMPLES_MAX = 1024, EL_G
 
 struct el_gpu_state {
     char uuid[EL_GPU_TEXT_BYTES], name[EL_GPU_TEXT_BYTES];
-    int64_t used_bytes, total_bytes; /* by any process; -1: unknown */
+    int64_t used_bytes, total_bytes; /* used: by any process; -1: unknown */
     double busy_pct;                 /* of the driver's last sampling period; NAN */
-    bool tells_processes; /* whether it tells what processes do: who has no sample did nothing, or is not due */
+    bool tells_processes;            /* reports processes: one without a sample was idle, or is not due */
     void *handle;
-    unsigned long long since_us; /* the last sample that was counted */
+    unsigned long long since_us; /* last counted sample */
 };
 
 struct el_gpu_use {
     int gpu;
     int pid;
     int64_t used_bytes; /* -1: unknown */
-    double busy_pct;    /* of this process: mean of the driver's samples since our last sample; NAN: none */
+    double busy_pct;    /* this process's: mean of the driver's samples since our last one; NAN: none */
 };
 
 struct el_gpu_processes {
     int n, n_uses;
     struct el_gpu_state gpus[EL_GPUS_MAX];
     struct el_gpu_use uses[EL_GPU_USES_MAX];
-    /* gpu_processes.c's own */
+    /* private */
     struct el_nvml_api api;
     struct el_nvml_process processes[EL_GPU_USES_MAX];
     struct el_nvml_process_sample samples[EL_GPU_SAMPLES_MAX];
 };
 
-/* Errors: EL_ERR_ABSENT (NVML counts no GPU, or cannot tell of processes), EL_ERR_HOST_MEMORY. */
+/* Errors: EL_ERR_ABSENT (no GPU, or no function for processes), EL_ERR_HOST_MEMORY. */
 enum el_status el_gpu_processes_open(const struct el_nvml_api *api, struct el_gpu_processes **gpus_p);
 void el_gpu_processes_close(struct el_gpu_processes *gpus); /* NULL is legal */
 void el_gpu_processes_look(struct el_gpu_processes *gpus);

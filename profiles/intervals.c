@@ -1,11 +1,11 @@
-/* Interval sets as sorted arrays: a union by one sort and one sweep, an intersection by one merge. */
+/* Sorted arrays: union by sort and sweep, intersection by merge. */
 #include "profiles/intervals.h"
 
 #include <stdlib.h>
 
 #include "runtime/base/grow.h"
 
-/* An empty interval has no length and joins nothing, so it is not kept. */
+/* An empty interval joins nothing, so it is not kept. */
 void el_intervals_add(struct el_intervals *set, struct el_span span)
 {
     if (span.end_ns <= span.begin_ns) return;
@@ -83,7 +83,6 @@ void el_intervals_free(struct el_intervals *set)
     *set = (struct el_intervals){0};
 }
 
-/* By sorting: there are some thousands of values at most. */
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -1,4 +1,3 @@
-/* Walking through JSON without making anything of it. */
 #include "profiles/json_scan.h"
 
 #include <inttypes.h>
@@ -17,7 +16,7 @@ enum el_status el_scan_fail(const struct el_scan *scan, uint64_t position, const
                    what, position);
 }
 
-/* false: the end, or what is there cannot be read or taken. */
+/* false: the end, a read error, or the limit. */
 static bool fill(struct el_scan *scan)
 {
     uint64_t left = scan->most - scan->position;
@@ -83,8 +82,7 @@ struct walk {
     bool quoted, escaped, scalar;
 };
 
-/* Goes on at `at`, the value's first character or one behind it; NULL: the value has not ended before `end`. Else the
- * first character that is no part of it. */
+/* Continues at `at`. Returns the first character behind the value; NULL: it has not ended before `end`. */
 static const char *walk(struct walk *w, const char *at, const char *end)
 {
     for (; at < end; at++) {
@@ -155,7 +153,7 @@ static void skip(struct el_scan_text *rest, size_t n)
     for (; rest->n > 0 && is_blank(*rest->at); rest->n--) rest->at++;
 }
 
-/* The value that the rest begins with; false: there is none. */
+/* Cuts the value at the begin of the rest; false: none. */
 static bool cut(struct el_scan_text *rest, struct el_scan_text *value)
 {
     if (rest->n == 0 || !begins_value(*rest->at)) return false;

@@ -1,4 +1,4 @@
-/* Reading a trace event by event: a whole document of it would take ten times the file's size in memory. */
+/* Reads a trace event by event, as a tree would take ten times the file's size in memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -17,15 +17,12 @@
 
 #define EL_KINETO_ANNOUNCES "record_param_comms"
 
-/* What is read of an event. */
 struct el_kineto_event {
     struct el_scan_text ph, cat, name, ts, dur, pid, args;
-    int64_t correlation, device, external_id; /* of its arguments; -1: none */
+    int64_t correlation, device, external_id; /* from its arguments; -1: none */
 };
 
 static void kineto_call_argument(struct el_kineto_call *call, struct el_scan_text key, struct el_scan_text value);
-
-/* A trace's file: as it is, or what gzip makes of it. */
 
 #define UNPACKED_ALWAYS ((uint64_t)64 << 20)
 #define UNPACKED_MAX    ((uint64_t)4 << 30)
@@ -36,7 +33,7 @@ static bool ends(const char *text, const char *with)
     return n >= m && strcmp(text + n - m, with) == 0;
 }
 
-/* The child that unpacks; *from_p is what it writes to. Negative: errno. */
+/* The unpacking child; *from_p reads its output. Negative: errno. */
 static pid_t begin_gzip(int packed, FILE **from_p)
 {
     int ends_of[2];
@@ -64,7 +61,7 @@ static uint64_t most_of(int packed)
     return most < UNPACKED_MAX ? most : UNPACKED_MAX;
 }
 
-/* Where the trace is refused before its end, gzip ends by the closed pipe. */
+/* If the trace is refused early, the closed pipe ends gzip. */
 static enum el_status read_packed(const char *name, int packed, struct el_kineto_trace *trace_p)
 {
     FILE *from;
@@ -75,7 +72,7 @@ static enum el_status read_packed(const char *name, int packed, struct el_kineto
     bool whole = feof(from);
     fclose(from);
     while (waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
-    int code = whole && WIFEXITED(ended) ? WEXITSTATUS(ended) : 0; /* what we broke off is not damaged */
+    int code = whole && WIFEXITED(ended) ? WEXITSTATUS(ended) : 0; /* a trace that we refused is not damaged */
     if (code == 0) return status;
     if (status == EL_OK) el_kineto_free(trace_p);
     if (code == 127) return el_fail(EL_ERR_ABSENT, "%s: gzip is not installed; unpack it first", name);
@@ -92,15 +89,13 @@ enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *tra
     return status;
 }
 
-/* What of an event is read, and as what it is counted. */
-
 static bool is_one_of(struct el_scan_text text, const char *const *words)
 {
     while (*words && !el_scan_is(text, *words)) words++;
     return *words != NULL;
 }
 
-/* -1: the event is not counted. */
+/* -1: not counted. */
 static int kineto_class_on_device(struct el_scan_text cat, struct el_scan_text name)
 {
     static const char *const kernels[] = {"kernel", "Kernel", NULL}, *const copies[] = {"gpu_memcpy", "gpu_memset",
@@ -121,7 +116,7 @@ static int kineto_class_on_host(struct el_scan_text cat, struct el_scan_text nam
     return !op || el_scan_begins(name, "c10d::") || el_scan_begins(name, EL_KINETO_ANNOUNCES) ? -1 : EL_KINETO_COMPUTE;
 }
 
-/* The event's own device, or the process that stands for it. */
+/* The event's device, or the process that stands for it. */
 static int64_t kineto_event_device(const struct el_kineto_event *event)
 {
     int64_t pid;
@@ -129,7 +124,7 @@ static int64_t kineto_event_device(const struct el_kineto_event *event)
     return el_scan_whole(event->pid, &pid) && pid >= 0 ? pid : 0;
 }
 
-/* false: the text is no object. */
+/* false: no object. */
 static bool kineto_event_fields(struct el_scan_text rest, struct el_kineto_event *event)
 {
     struct el_scan_text key, value;
@@ -149,7 +144,7 @@ static bool kineto_event_fields(struct el_scan_text rest, struct el_kineto_event
     return more == 0;
 }
 
-/* `call`: where what the arguments say of a communicator goes; may be NULL. */
+/* `call` receives a communicator's arguments; may be NULL. */
 static bool kineto_event_arguments(struct el_kineto_event *event, struct el_kineto_call *call)
 {
     struct el_scan_text rest = event->args, key, value;
@@ -164,7 +159,7 @@ static bool kineto_event_arguments(struct el_kineto_event *event, struct el_kine
     return more == 0;
 }
 
-/* What a trace says of a communicator's operations, in the words of PyTorch's profiler. */
+/* Operations on communicators, as PyTorch's profiler names them. */
 
 static struct el_kineto_call kineto_call_none(void)
 {
@@ -180,7 +175,7 @@ static struct el_kineto_call kineto_call_none(void)
                                    .dst = -1};
 }
 
-/* Of a type as PyTorch ("Float") or its gloo events ("float") call it; 0: none that is known. */
+/* A type's size, for PyTorch ("Float") and its gloo events ("float"); 0: unknown. */
 static double bytes_of(struct el_scan_text type)
 {
     static const struct {
@@ -196,7 +191,7 @@ static double bytes_of(struct el_scan_text type)
     return 0;
 }
 
-/* By any name of it: "_allgather_base", "gloo:all_gather", "ncclDevKernel_AllGather_RING_LL". */
+/* "_allgather_base", "gloo:all_gather", "ncclDevKernel_AllGather_RING_LL". */
 static enum el_comm_verb verb_of(struct el_scan_text name)
 {
     static const struct {
@@ -226,7 +221,7 @@ static enum el_comm_verb verb_of(struct el_scan_text name)
     return EL_COMM_VERB_COUNT;
 }
 
-/* "[[2, 3], [4]]" are 10. */
+/* "[[2, 3], [4]]": 10. */
 static double elements_of(struct el_scan_text dims)
 {
     double sum = 0, product = 1, number = 0;
@@ -250,7 +245,6 @@ static double elements_of(struct el_scan_text dims)
     return sum;
 }
 
-/* In a list of strings, the first one. */
 static struct el_scan_text first_string(struct el_scan_text list)
 {
     size_t n = 0;
@@ -259,7 +253,7 @@ static struct el_scan_text first_string(struct el_scan_text list)
     return (struct el_scan_text){list.at + 2, n};
 }
 
-/* One argument of the call's event, or of what announces it. */
+/* An argument of the call's event, or of its announcement. */
 static void kineto_call_argument(struct el_kineto_call *call, struct el_scan_text key, struct el_scan_text value)
 {
     int64_t whole, peer = -1;
@@ -289,13 +283,10 @@ static void kineto_call_argument(struct el_kineto_call *call, struct el_scan_tex
     if (elements > call->elements) call->elements = elements;
 }
 
-/* The verb, where no argument has said it. */
 static void kineto_call_name(struct el_kineto_call *call, struct el_scan_text name)
 {
     if (call->verb == EL_COMM_VERB_COUNT) call->verb = verb_of(name);
 }
-
-/* ---- when all is read ---- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -310,7 +301,7 @@ static int by_step_begin(const void *a, const void *b)
     return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
 }
 
-/* A device's copy of a host's step begins later. */
+/* A device's copy of a host's step begins later, so the first one stays. */
 static void kineto_steps_finish(struct el_kineto_trace *trace)
 {
     size_t n = 0;
@@ -333,7 +324,7 @@ static int by_id(const void *a, const void *b)
     return (x->external_id > y->external_id) - (x->external_id < y->external_id);
 }
 
-/* The kernel's event of an older PyTorch has only the id of what announced it. */
+/* In older PyTorch a kernel's event has only its announcement's id. */
 static void ask_announced(struct el_kineto_call *call, const struct el_kineto_call *announced, size_t n)
 {
     const struct el_kineto_call *of = NULL;
@@ -347,7 +338,7 @@ static void ask_announced(struct el_kineto_call *call, const struct el_kineto_ca
     if (call->verb == EL_COMM_VERB_COUNT) call->verb = own.verb;
 }
 
-/* The bytes, and a message's ends from who says it and whom it names. */
+/* Completes bytes, and a message's ends from the caller and its peer. */
 static void conclude(struct el_kineto_call *call, const struct el_kineto_trace *trace)
 {
     bool receives = call->verb == EL_COMM_RECV;
@@ -361,8 +352,8 @@ static void conclude(struct el_kineto_call *call, const struct el_kineto_trace *
     if (whole) call->bytes *= (double)call->size;
 }
 
-/* Calls in order of their begin, each with its step; those that do not say what they are from what announced them. Of a
- * trace with devices only theirs are kept. */
+/* Sorts calls by begin, with their steps, and completes them from announcements. A trace with devices keeps only
+ * theirs. */
 static void kineto_calls_finish(struct el_kineto_trace *trace, struct el_kineto_call *announced, size_t n_announced)
 {
     size_t n = 0, at = 0;
@@ -383,9 +374,9 @@ static void kineto_calls_finish(struct el_kineto_trace *trace, struct el_kineto_
     }
 }
 
-/* A device's event that may count, and a host's event that tells of one. */
+/* A device's event that may count, and a host's launch of one. */
 struct work {
-    int64_t device, correlation; /* -1: it has none */
+    int64_t device, correlation; /* -1: none */
     int class;
     struct el_span span;
 };
@@ -403,15 +394,13 @@ struct reader {
     struct el_kineto_call *announced; /* by record_param_comms */
     size_t n_announced, announced_room;
     int64_t steps_end_ns;
-    struct el_kineto_lane *named; /* lanes that have nothing but a name */
+    struct el_kineto_lane *named; /* lanes with only a name */
     size_t n_named, named_room;
 };
 
-/* Sets of a host are united from so many spans on. */
+/* A host's sets are united from this many spans on. */
 enum { UNITED_FROM = 4096 };
 #define BASE_MAX (INT64_C(1) << 61)
-
-/* ---- events ---- */
 
 static struct el_kineto_lane *lane_of(struct el_kineto_trace *trace, int64_t device)
 {
@@ -440,7 +429,7 @@ static enum el_status note_step(struct reader *reader, struct el_scan_text name,
     return EL_OK;
 }
 
-/* The lanes' sets are united now and then, so that a host's ops, which lie in one another, take little memory. */
+/* Uniting now and then keeps a host's nested ops small. */
 static enum el_status count(struct reader *reader, const struct work *work)
 {
     struct el_kineto_lane *lane = lane_of(reader->trace, work->device);
@@ -467,7 +456,7 @@ static enum el_status keep_call(struct reader *reader, const struct el_kineto_ca
     return EL_OK;
 }
 
-/* Of a device what counts is known when all is read. */
+/* A device's events are filtered after reading. */
 static enum el_status keep_work(struct reader *reader, struct work work)
 {
     if (work.device < 0) return work.class < 0 ? EL_OK : count(reader, &work);
@@ -476,7 +465,7 @@ static enum el_status keep_work(struct reader *reader, struct work work)
     return EL_OK;
 }
 
-/* The process of a device of our own traces. */
+/* A device's process in our own traces. */
 static enum el_status note_name(struct reader *reader, const struct el_kineto_event *event)
 {
     struct el_scan_text rest = event->args, key, value;
@@ -527,8 +516,6 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
     return keep_work(reader, work);
 }
 
-/* ---- what of them counts ---- */
-
 static int by_correlation(const void *a, const void *b)
 {
     const struct launch *x = a, *y = b;
@@ -536,12 +523,12 @@ static int by_correlation(const void *a, const void *b)
     return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
 }
 
-/* Of a trace of several steps what no host asked for, or only after the last one, is no part of them. */
+/* In a trace of several steps, work without a host launch, or launched after the last step, does not count. */
 static bool is_of_steps(const struct reader *reader, int64_t device, int64_t correlation)
 {
     size_t low = 0, high = reader->n_launches;
     if (reader->trace->n_steps < 2 || device < 0 || correlation < 0) return true;
-    while (low < high) { /* the first of the correlation, which is its earliest */
+    while (low < high) { /* the correlation's first, which is its earliest */
         size_t middle = low + (high - low) / 2;
         if (reader->launches[middle].correlation < correlation)
             low = middle + 1;
@@ -649,7 +636,7 @@ static void free_lane(struct el_kineto_lane *lane)
     for (int c = 0; c < EL_KINETO_CLASSES; c++) el_intervals_free(&lane->sets[c]);
 }
 
-/* What a device has, its host only asked for. */
+/* Host lanes only issued the work if there are devices. */
 static void finish_lanes(const struct reader *reader)
 {
     struct el_kineto_trace *trace = reader->trace;
@@ -673,7 +660,7 @@ enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name,
     reader.scan.name = name;
     reader.scan.most = most_bytes;
     enum el_status status = trace.lanes ? take_document(&reader) : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
-    if (status == EL_OK && !el_scan_rest(&reader.scan)) status = EL_ERR_INVALID; /* damage that shows at the end */
+    if (status == EL_OK && !el_scan_rest(&reader.scan)) status = EL_ERR_INVALID; /* damage near the end */
     if (status == EL_OK) status = count_works(&reader);
     el_scan_free(&reader.scan);
     free(reader.works);

@@ -1,25 +1,23 @@
-/* What any trace of PyTorch's profiler says of communication: exposed, overlapped, and idle time, by the definitions of
- * docs/metrics.md, as of our own records.
+/* Communication in any trace of PyTorch's profiler: exposed, overlapped and idle time by the definitions of
+ * docs/metrics.md.
  *
- *     el_kineto_read_file(path, &trace);               of one rank
- *     el_kineto_figures(&trace.lanes[i], &figures);    of one device
+ *     el_kineto_read_file(path, &trace);               one rank
+ *     el_kineto_figures(&trace.lanes[i], &figures);    one device
  *     el_kineto_free(&trace);
  *
- * Counted are complete events (ph X). Of a device: those of cat kernel, gpu_memcpy and gpu_memset. A kernel whose name
- * begins with nccl and has Kernel behind it is communication, and so is a copy between devices (Memcpy PtoP); other
- * copies are neither communication nor computation; all other kernels are computation. Where a trace has no such event,
- * what CPU threads did is counted as one lane: ops whose names begin with gloo:, mpi:, nccl: or ucc: are communication,
- * ops that only tell of one (c10d::, record_param_comms) are left out, all other cpu_op events are computation. Where
- * there are several ProfilerStep annotations, what has a correlation counts only if an event of the host has it too and
- * begins before the last step's end: what was queued before the trace began is no part of its steps.
+ * Counts complete events (ph X) of a device: cat kernel, gpu_memcpy, gpu_memset. Kernels named nccl...Kernel and copies
+ * between devices (Memcpy PtoP) are communication; other copies are neither; other kernels are computation. Without
+ * such events CPU threads are one lane: ops named gloo:, mpi:, nccl: or ucc: are communication, announcements (c10d::,
+ * record_param_comms) are skipped, other cpu_op events are computation. With several ProfilerStep annotations, an event
+ * with a correlation counts only if a host event has it too and begins before the last step's end: work queued before
+ * the trace belongs to no step.
  *
- * Each operation that a trace has of a communicator is kept beside the lanes, for profiles/relate.h: kernels named
- * nccl...Kernel, with their arguments (Collective name, Process Group Name and Ranks, Seq, nelems, dtype) or those of
- * the record_param_comms of their External id; without a device the events named gloo:all_reduce and so on.
+ * Each operation on a communicator is kept for profiles/relate.h: kernels nccl...Kernel, with their arguments
+ * (Collective name, Process Group Name and Ranks, Seq, nelems, dtype) or those of the record_param_comms with their
+ * External id; without a device the events gloo:all_reduce and so on.
  *
- * What is read is anyone's: it may be damaged or made to do harm. Units: nanoseconds inside, seconds in figures.
- * Errors: EL_ERR_INVALID with `name` and where, EL_ERR_HOST_MEMORY. Threads: any.
- */
+ * Input is untrusted. Units: nanoseconds; figures in seconds. Errors: EL_ERR_INVALID with `name` and position,
+ * EL_ERR_HOST_MEMORY. Threads: any. */
 #pragma once
 
 #include <stddef.h>
@@ -29,32 +27,32 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 
-/* A file that unpacks to more was made to fill the memory: profilers' traces come to 10 to 30 times their size. */
+/* Real traces unpack to 10 to 30 times their size; more is an attack on memory. */
 enum { EL_KINETO_UNPACKED_RATIO = 50, EL_KINETO_LANES_MAX = 256 };
 #define EL_KINETO_COMMON_CLOCK "the job's" /* a trace's member "clock" */
 enum el_kineto_class { EL_KINETO_COMPUTE, EL_KINETO_COMM, EL_KINETO_COPY, EL_KINETO_CLASSES };
 
 struct el_kineto_lane {
-    int64_t device; /* as the trace counts them; -1: what CPU threads did */
-    char name[32];  /* "cpu:0", of a trace that is ours; else "" */
+    int64_t device; /* as in the trace; -1: CPU threads */
+    char name[32];  /* "cpu:0" in our traces; else "" */
     struct el_intervals sets[EL_KINETO_CLASSES];
     size_t counts[EL_KINETO_CLASSES]; /* events */
 };
 
-/* One device's part in a collective or a message. -1: the trace does not say. */
+/* One device's part in a collective or message. -1: unknown. */
 struct el_kineto_call {
-    int64_t device, external_id, correlation; /* of its event */
+    int64_t device, external_id, correlation; /* its event's */
     struct el_span span;
-    enum el_comm_verb verb;       /* EL_COMM_VERB_COUNT: none that is known */
-    uint64_t group;               /* a hash of the group's name and ranks; 0: the trace names none */
-    int64_t sequence;             /* as the communicator counts */
-    int64_t step;                 /* N of the ProfilerStep#N that it begins in; -1: in none */
-    int64_t size, rank, src, dst; /* the group's, the caller's in it, a message's ends */
-    double bytes;      /* nccl-tests' size, of the larger one of data and result; 0: the trace does not say */
-    double sent_bytes; /* where the trace is ours; else 0 */
-    bool local;        /* among devices of this trace */
-    double elements, element_bytes; /* what bytes are made of, */
-    bool is_part, peer_given;       /* and how */
+    enum el_comm_verb verb;         /* EL_COMM_VERB_COUNT: unknown */
+    uint64_t group;                 /* hash of the group's name and ranks; 0: unnamed */
+    int64_t sequence;               /* the communicator's */
+    int64_t step;                   /* N of the ProfilerStep#N in which it begins; -1: none */
+    int64_t size, rank, src, dst;   /* the group's size, the caller's rank in it, a message's ends */
+    double bytes;                   /* nccl-tests' size, the larger of data and result; 0: unknown */
+    double sent_bytes;              /* in our traces; else 0 */
+    bool local;                     /* among devices of this trace */
+    double elements, element_bytes; /* basis of `bytes` */
+    bool is_part, peer_given;       /* basis of `bytes` */
 };
 
 struct el_kineto_step {
@@ -63,30 +61,30 @@ struct el_kineto_step {
 };
 
 struct el_kineto_trace {
-    int64_t rank, world, groups; /* -1: it does not say */
-    int64_t base_ns;             /* of its times: since 1970 */
+    int64_t rank, world, groups; /* -1: unknown */
+    int64_t base_ns;             /* of its times, since 1970 */
     bool cpu_only;
-    bool common_clock; /* it says that its times are on the clock of the job's other traces */
+    bool common_clock; /* it declares the clock of the job's other traces */
     struct el_kineto_call *calls;
     struct el_kineto_step *steps; /* in order */
     size_t n_calls, calls_room, n_steps, steps_room;
-    struct el_kineto_lane *lanes; /* by number of device */
+    struct el_kineto_lane *lanes; /* by device number */
     size_t n_lanes;
 };
 
 struct el_kineto_figures {
-    double window_s; /* from the first counted event to the end of the last one */
+    double window_s; /* first counted begin to last counted end */
     double compute_s, comm_s, overlapped_s, exposed_s;
-    double other_s; /* copies, beside neither of them */
+    double other_s; /* copies beside neither */
     double idle_s;
 };
 
-/* All of the stream. A value of the trace may have 8 MiB, all of it `most_bytes`. */
+/* Reads the whole stream: at most 8 MiB per value, `most_bytes` in all. */
 enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, struct el_kineto_trace *trace_p);
 void el_kineto_free(struct el_kineto_trace *trace);
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_kineto_figures(struct el_kineto_lane *lane, struct el_kineto_figures *figures_p);
 
-/* Of a regular file, with .gz through gzip, of which 64 MiB are taken, or 50 times the file's size, and
- * never more than 4 GiB. Blocking. Errors: EL_ERR_IO, EL_ERR_ABSENT (no gzip) too. */
+/* A regular file, .gz through gzip: at most 64 MiB or 50 times the file's size, never above 4 GiB. Blocking. Errors:
+ * also EL_ERR_IO, EL_ERR_ABSENT (no gzip). */
 enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *trace_p);

@@ -1,7 +1,4 @@
-/* The memory timeline: marks between ops become points on the mean step's clock.
- *
- * It is made in two passes: every mark becomes a point, then points at one time are merged. Simple, and there are only
- * some hundreds of them. */
+/* First every mark becomes a point on the mean step's clock, then points at one time merge. */
 #include "profiles/memory_timeline.h"
 
 #include <stdlib.h>
@@ -11,26 +8,26 @@
 #include "runtime/base/grow.h"
 
 enum { IDLE = EL_PHASE_COUNT, WAIT = EL_PHASE_COUNT, COMPUTE_STREAM = 0 };
-enum { GAP_PARTS = 100, SEEN_PARTS = 500 }; /* of a step: a gap that has a point, and one that a picture shows */
+enum { GAP_PARTS = 100, SEEN_PARTS = 500 }; /* of a step: a gap that gets a point, and one that a picture shows */
 
-/* The mean step of the list that peaks highest on a device. */
+/* The mean step of the device's list with the highest peak. */
 struct mean_step {
-    struct el_step_event list; /* a step that ran it: its ops and marks */
+    struct el_step_event list; /* a step of that list: ops and marks */
     int64_t n_steps, whole_ns;
     struct el_span *spans; /* n_ops; relative to the step's start */
-    int64_t *latest_ns;    /* n_ops; likewise, of a collective: when its last member came; its begin: not known */
+    int64_t *latest_ns;    /* n_ops, likewise: a collective's last arrival, or its begin if unknown */
 };
 
 struct maker {
     const struct mean_step *mean;
     int position;
-    int mark; /* the next one to look at */
+    int mark; /* next one */
     struct el_memory_point now;
     struct el_memory_timeline *timeline;
     bool failed;
 };
 
-/* The largest sum of a step's own bytes on the device. */
+/* Largest sum of the step's own bytes on the device. */
 static int64_t marks_peak(const struct el_step_event *list, int position)
 {
     int64_t live = 0, peak = 0;
@@ -42,7 +39,7 @@ static int64_t marks_peak(const struct el_step_event *list, int position)
     return peak;
 }
 
-/* The list with the highest peak; of several, the one that most steps ran, and of those the first. */
+/* The list with the highest peak; then with the most steps; then the first. */
 static void choose_list(const struct el_recorder *recorder, int position, struct mean_step *mean)
 {
     int64_t highest = -1;
@@ -63,7 +60,7 @@ static void choose_list(const struct el_recorder *recorder, int position, struct
     }
 }
 
-/* Adds a step to the sums. `latest`: of its collectives, NULL: not known. */
+/* `latest`: its collectives' last arrivals; NULL: unknown. */
 static void add_step(struct mean_step *mean, const struct el_step_event *step, int position, const int64_t *latest)
 {
     int64_t from_ns = step->whole.begin_ns;
@@ -105,7 +102,6 @@ static void free_mean(struct mean_step *mean)
     free(mean->latest_ns);
 }
 
-/* Adds a point as things are now. */
 static void add_point(struct maker *maker, int64_t at_ns, int phase, const char *label)
 {
     struct el_memory_timeline *timeline = maker->timeline;
@@ -117,7 +113,7 @@ static void add_point(struct maker *maker, int64_t at_ns, int phase, const char 
     timeline->points[timeline->n++] = maker->now;
 }
 
-/* The device's marks that lie before op `end` of the list, each a point. */
+/* Adds the device's marks before op `end`. */
 static void add_marks(struct maker *maker, int end, int64_t at_ns, int phase, const char *label)
 {
     const struct el_step_event *list = &maker->mean->list;
@@ -130,8 +126,7 @@ static void add_marks(struct maker *maker, int end, int64_t at_ns, int phase, co
     }
 }
 
-/* From `from_ns` to `to_ns` the compute stream does nothing: what the device's other streams do then (copies,
- * collectives) is what the device does. */
+/* While the compute stream is idle the device's other streams (copies, collectives) give the phase. */
 static void add_gap(struct maker *maker, int64_t from_ns, int64_t to_ns)
 {
     const struct mean_step *mean = maker->mean;
@@ -176,7 +171,7 @@ static bool same_bytes(const struct el_memory_point *a, const struct el_memory_p
     return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-/* Merges points at one time and drops those that say nothing new. */
+/* Merges points at one time and drops redundant ones. */
 static void merge(struct el_memory_timeline *timeline)
 {
     struct el_memory_point *points = timeline->points;
@@ -197,7 +192,7 @@ static void merge(struct el_memory_timeline *timeline)
 
 /* ---- lanes ---- */
 
-/* Goes on with the lane's last box where that is of the same phase and communicator and no gap is seen between them. */
+/* Extends the lane's last box if phase and communicator match and no visible gap lies between. */
 static void add_box(const struct mean_step *mean, struct el_timeline_box new, struct el_memory_timeline *timeline)
 {
     int last = timeline->n_boxes - 1;

@@ -1,4 +1,4 @@
-/* One thread that looks at all devices whose window is open, and sums that become figures when a window ends. */
+/* One thread samples all devices with open windows into sums. */
 #include "profiles/nvml.h"
 
 #include <math.h>
@@ -13,7 +13,6 @@
 
 enum { PROCESSES_MAX = 256, SETTLE_NS = 1000000000 };
 
-/* A mean in the making. */
 struct mean {
     double sum, least, most;
     int n;
@@ -73,7 +72,6 @@ static double result_of(const struct mean *mean)
     return mean->n ? mean->sum / mean->n : NAN;
 }
 
-/* Keeps the highest. */
 static void raise_to(int64_t *highest, unsigned long long value)
 {
     if (value <= INT64_MAX && (int64_t)value > *highest) *highest = (int64_t)value;
@@ -125,8 +123,7 @@ static void look_at_clocks(const struct el_nvml *nvml, struct device *device)
     for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++) device->throttle_looks[r] += (bits & throttles[r].bit) != 0;
 }
 
-/* All errors that its NVLinks counted so far, of the kinds that it counts; -1: none, or one of them cannot be read now.
- */
+/* All NVLink errors so far, of the supported kinds; -1: none, or one is unreadable now. */
 static int64_t nvlink_errors(const struct el_nvml_api *api, void *handle)
 {
     unsigned active;
@@ -144,7 +141,7 @@ static int64_t nvlink_errors(const struct el_nvml_api *api, void *handle)
     return told == 0 || el_nvml_is_none(told) ? all : -1;
 }
 
-/* What each kind of link counted so far; -1: it does not tell. */
+/* -1: not reported. */
 static void read_links(const struct el_nvml_api *api, void *handle, int64_t *errors_p, int64_t *pcie_replays)
 {
     unsigned replays;
@@ -158,7 +155,8 @@ static void look(struct el_nvml *nvml, struct device *device)
     device->figures.n_looks++;
     look_at_clocks(nvml, device);
     look_at_memory(nvml, device);
-    /* Newer cards tell the mean of the last second, older ones the moment: what was before the window never counts. */
+    /* Newer cards report the mean power of the last second, older ones the moment, so the window's first second is
+     * skipped. */
     bool settled = now_ns(nvml) - device->begin_ns >= SETTLE_NS;
     if (settled && nvml->api.power && nvml->api.power(device->handle, &milliwatt) == 0)
         count(&device->power_w, 1e-3 * milliwatt);

@@ -1,4 +1,4 @@
-/* The rows of the table: a function's names, newest first, as later drivers give the same function a new name. */
+/* A function's names, newest first: later drivers rename the same function. */
 #include "profiles/nvml.h"
 
 #include <dlfcn.h>
@@ -59,7 +59,7 @@ enum el_status el_nvml_bind(void *(*find)(void *context, const char *symbol), vo
         if (!symbol && row->names[1]) symbol = find(context, row->names[1]);
         if (!symbol && row->required)
             return el_fail(EL_ERR_ABSENT, "NVML: no %s in the driver's library: the driver is too old", row->names[0]);
-        memcpy((char *)&api + row->offset, &symbol, sizeof symbol); /* C knows no conversion to a function's pointer */
+        memcpy((char *)&api + row->offset, &symbol, sizeof symbol); /* C cannot convert to a function pointer */
     }
     *api_p = api;
     return EL_OK;

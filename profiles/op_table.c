@@ -1,5 +1,4 @@
-/* A schedule's arithmetic and words. Sums by op, by phase and of whole steps. A phase's spans are the runs of its ops
- * on each stream. */
+/* Schedules, and sums by op, phase and step. A phase's spans are the runs of its ops on each stream. */
 #include "profiles/op_table.h"
 
 #include <stdio.h>
@@ -105,8 +104,7 @@ static void add_ops(struct el_op_table *table, const struct el_step_event *step,
     }
 }
 
-/* One stream's runs of phases. Beside the compute stream an op is a run: what lies between two of them is no phase's.
- */
+/* One stream's runs of phases. On other streams than compute each op is a run: gaps between them belong to no phase. */
 static void add_runs(struct el_op_table *table, const struct el_step_event *step, int position, int stream,
                      struct el_intervals *all)
 {
@@ -130,8 +128,7 @@ static void add_runs(struct el_op_table *table, const struct el_step_event *step
     }
 }
 
-/* The op at `at` or the next one of the device's compute stream, on which marks lie; with `step` -1 the one before.
- * NULL: there is none. */
+/* The device's op on the compute stream at `at` or next (`step` -1: before), where marks lie. NULL: none. */
 static const struct el_op_info *nearest(const struct el_step_event *event, int at, int step, int position)
 {
     while (at >= 0 && at < event->n_ops && !is_on(&event->ops[at], position, EL_STREAM_COMPUTE)) at += step;
@@ -169,7 +166,6 @@ static bool add_step(struct el_op_table *table, const struct el_step_event *step
     return enough;
 }
 
-/* Phases that the steps do not have are no rows. */
 static void drop_empty(struct el_op_table *table)
 {
     size_t kept = 0;

@@ -1,4 +1,4 @@
-/* The pickle machine for plain values alone: a stack of numbers of values, marks in it, and a memo. */
+/* The pickle machine for plain values: a stack of value numbers, marks, a memo. */
 #include "profiles/pickle.h"
 
 #include <stdio.h>
@@ -6,17 +6,17 @@
 
 #include "runtime/base/grow.h"
 
-enum { STACK_MAX = 1 << 20 }; /* Python puts values into containers by the thousand */
+enum { STACK_MAX = 1 << 20 }; /* Python fills containers a thousand values at a time */
 enum { NOTHING, FALSE_VALUE, TRUE_VALUE, EMPTY_TUPLE, N_CONSTANTS };
 
 /* clang-format off */
 enum action { REFUSE, SKIP, STOP, MARK, CONSTANT, SIGNED, UNSIGNED, LONG, REAL, TEXT, EMPTY, TUPLE, FILL, PUT, GET };
 
-/* By its code: bytes of its argument (of TEXT and LONG: of the length before it), what is done, and with which kind,
- * constant, or number of values (0: those above the mark). As Python's pickletools names them: PROTO, FRAME, STOP, MARK;
- * NONE, NEWTRUE, NEWFALSE, EMPTY_TUPLE; BININT, BININT1, BININT2, LONG1, BINFLOAT; BINUNICODE, SHORT_BINUNICODE,
- * BINUNICODE8; EMPTY_LIST, EMPTY_DICT; TUPLE, TUPLE1, TUPLE2, TUPLE3; APPEND, APPENDS, SETITEM, SETITEMS; BINPUT,
- * LONG_BINPUT, MEMOIZE, BINGET, LONG_BINGET. */
+/* By opcode: bytes of its argument (TEXT and LONG: of the preceding length), action, and kind, constant, or number of
+ * values (0: those above the mark). In pickletools' names: PROTO, FRAME, STOP, MARK; NONE, NEWTRUE, NEWFALSE,
+ * EMPTY_TUPLE; BININT, BININT1, BININT2, LONG1, BINFLOAT; BINUNICODE, SHORT_BINUNICODE, BINUNICODE8; EMPTY_LIST,
+ * EMPTY_DICT; TUPLE, TUPLE1, TUPLE2, TUPLE3; APPEND, APPENDS, SETITEM, SETITEMS; BINPUT, LONG_BINPUT, MEMOIZE, BINGET,
+ * LONG_BINGET. */
 static const struct operation {
     uint8_t bytes, action, what, n;
 } operations[256] = {
@@ -31,7 +31,7 @@ static const struct operation {
     ['q'] = {1, PUT}, ['r'] = {4, PUT}, [0x94] = {0, PUT}, ['h'] = {1, GET}, ['j'] = {4, GET},
 };
 
-/* Of those that are refused: what would be executed. */
+/* Refused opcodes that would execute something. */
 static const char *const executed[256] = {
     ['c'] = "GLOBAL", [0x93] = "STACK_GLOBAL", ['R'] = "REDUCE", ['b'] = "BUILD", ['i'] = "INST", ['o'] = "OBJ",
     [0x81] = "NEWOBJ", [0x92] = "NEWOBJ_EX", ['P'] = "PERSID", ['Q'] = "BINPERSID", [0x82] = "EXT1", [0x83] = "EXT2",
@@ -46,7 +46,7 @@ struct machine {
     const char *name;
     uint32_t *stack, *memo;
     size_t n_stack, stack_room, n_memo, memo_room;
-    size_t marks[EL_PICKLE_MARKS_MAX]; /* how much of the stack lay below each */
+    size_t marks[EL_PICKLE_MARKS_MAX]; /* stack height below each */
     size_t n_marks;
 };
 
@@ -60,7 +60,6 @@ static enum el_status fail_memory(const struct machine *m)
     return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for its values", m->name);
 }
 
-/* What the stack has above the last mark. */
 static size_t above(const struct machine *m)
 {
     return m->n_stack - (m->n_marks ? m->marks[m->n_marks - 1] : 0);
@@ -82,7 +81,7 @@ static enum el_status push_new(struct machine *m, struct el_pickle_value value)
     return push(m, (uint32_t)p->n_values++);
 }
 
-/* Moves the topmost `n` values behind those of the container. */
+/* Moves the topmost `n` values into the container. */
 static enum el_status fill(struct machine *m, uint32_t container, uint8_t kind, size_t n)
 {
     struct el_pickle *p = m->pickle;
@@ -104,7 +103,7 @@ static enum el_status fill(struct machine *m, uint32_t container, uint8_t kind, 
     return EL_OK;
 }
 
-/* `bytes` little-endian ones at the place of reading. */
+/* Reads `bytes` little-endian bytes. */
 static uint64_t take(struct machine *m, size_t bytes)
 {
     uint64_t number = 0;
@@ -113,7 +112,7 @@ static uint64_t take(struct machine *m, size_t bytes)
     return number;
 }
 
-/* Two's complement of `n` bytes; a ninth is the sign of what needs all 64 bits. */
+/* Two's complement of `n` bytes; a ninth is the sign of 64 unsigned bits. */
 static enum el_status push_long(struct machine *m, uint64_t n)
 {
     if (n > 9 || (n == 9 && m->data[m->at + 8] != 0)) return fail_at(m, "an integer has more than 64 bits");
@@ -124,7 +123,6 @@ static enum el_status push_long(struct machine *m, uint64_t n)
     return push_new(m, (struct el_pickle_value){.kind = EL_PICKLE_INT, .whole = (int64_t)bits});
 }
 
-/* A number, or what has its length before it. */
 static enum el_status do_value(struct machine *m, const struct operation *o, uint64_t argument)
 {
     struct el_pickle_value value = {.kind = EL_PICKLE_INT, .whole = (int64_t)argument};
@@ -145,7 +143,7 @@ static enum el_status do_value(struct machine *m, const struct operation *o, uin
     return push_new(m, value);
 }
 
-/* BINPUT and MEMOIZE count up: no memo is larger than the file. */
+/* BINPUT and MEMOIZE count up, so the memo is never larger than the file. */
 static enum el_status do_memo(struct machine *m, const struct operation *o, uint64_t argument)
 {
     uint64_t place = o->bytes ? argument : m->n_memo;
@@ -158,7 +156,7 @@ static enum el_status do_memo(struct machine *m, const struct operation *o, uint
     return EL_OK;
 }
 
-/* A tuple of the topmost values in their place, or those put into the container below them. */
+/* Replaces the topmost values by a tuple, or puts them into the container below. */
 static enum el_status do_fill(struct machine *m, const struct operation *o)
 {
     size_t n = o->n ? o->n : above(m), below = o->action == FILL;

@@ -1,4 +1,3 @@
-/* /proc/PID by plain reads. Which processes matter, and what the figures come to, is for others to say. */
 #include "profiles/process_tree.h"
 
 #include <fcntl.h>
@@ -10,8 +9,8 @@
 
 #include "runtime/launch/launch.h"
 
-/* STATUS: whole, for a part of it that is read later may be of another moment; a user may have 65,536 groups, all in
- * one line of it. Pages that are not touched cost nothing. */
+/* STATUS: read whole, as parts read later may be of another moment; a user may have 65,536 groups, all in one line.
+ * Untouched pages cost nothing. */
 enum { PATH_BYTES = 512, STAT_BYTES = 1024, STATUS_BYTES = 1 << 20, ENVIRONMENT_BYTES = 131072, FEW_BYTES = 4096 };
 
 static int open_file(const char *root, pid_t pid, const char *name)
@@ -21,7 +20,7 @@ static int open_file(const char *root, pid_t pid, const char *name)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* From its begin, as a text. Returns its length, 0 where nothing could be read. */
+/* As a text from its begin. Returns its length, 0 on failure. */
 static size_t read_open(int file, char *text, size_t bytes)
 {
     ssize_t got = file < 0 ? -1 : pread(file, text, bytes - 1, 0);
@@ -41,7 +40,6 @@ static size_t read_file(const struct el_process *process, const char *name, char
     return got;
 }
 
-/* NULL: no memory. */
 static char *read_status(const struct el_process *process)
 {
     char *text = malloc(STATUS_BYTES);
@@ -49,8 +47,7 @@ static char *read_status(const struct el_process *process)
     return text;
 }
 
-/* "pid (name) state ppid ...": a name may hold blanks and brackets. Field 3 is the state; the numbers are man proc's.
- */
+/* "pid (name) state ppid ...": a name may contain blanks and brackets. Field 3 is the state (man proc). */
 static bool parse_stat(const char *text, struct el_process_look *look)
 {
     const char *from = strchr(text, '('), *to = strrchr(text, ')');
@@ -71,7 +68,7 @@ static bool parse_stat(const char *text, struct el_process_look *look)
     return true;
 }
 
-/* More KiB than any machine has; of two of them the sum in bytes still is a number. */
+/* More than any machine has, and sums of two do not overflow in bytes. */
 #define KIB_MAX (INT64_MAX / 2048)
 
 /* The number after "\n<name>:", or -1. */
@@ -144,7 +141,7 @@ static const char *get(void *context, const char *name)
     return NULL;
 }
 
-/* Variables that make no sense make no rank. */
+/* Invalid variables give no rank. */
 static void read_rank(const struct el_process *process, struct el_process_identity *identity)
 {
     struct el_launch_place place;
@@ -159,7 +156,7 @@ static void read_rank(const struct el_process *process, struct el_process_identi
     free(text);
 }
 
-/* "0-3,8": how many. */
+/* "0-3,8": 5. */
 static int count_cpus(const char *list)
 {
     int n = 0, from, to, used;
@@ -174,7 +171,7 @@ static int count_cpus(const char *list)
     return n;
 }
 
-/* Counted on the whole list, of which the record has what there is room for. */
+/* Counted on the whole list; the record's text is cut. */
 static void read_cpus(const struct el_process *process, struct el_process_identity *identity)
 {
     static const char name[] = "\nCpus_allowed_list:";
@@ -208,7 +205,7 @@ void el_process_identify(const struct el_process *process, struct el_process_ide
     identity->rank = -1;
     size_t got = read_file(process, "cmdline", identity->command, sizeof identity->command);
     while (got > 0 && identity->command[got - 1] == '\0') got--;
-    for (size_t i = 0; i < got; i++) /* a line of a table: blanks for what would break it */
+    for (size_t i = 0; i < got; i++) /* a line of a table: no control characters */
         if ((unsigned char)identity->command[i] < ' ' || identity->command[i] == 127) identity->command[i] = ' ';
     read_executable(process, identity);
     read_cpus(process, identity);

@@ -1,4 +1,3 @@
-/* Which processes belong to the tree, and the figures of each. The caller decides how often to sample. */
 #include "profiles/process_tree.h"
 
 #include <ctype.h>
@@ -12,15 +11,14 @@
 #include "runtime/base/clock.h"
 
 enum { PATH_BYTES = 512, RANGE_MAX = 2000 };
-/* A new process is sampled again at this age, and then each time its age has doubled: so one that ends early is sampled
- * near its peak, and an early exec is noticed. */
+/* A new process is sampled at this age and at each doubling, so that short-lived ones are sampled near their peak, and
+ * an early exec is noticed. */
 static const int64_t YOUNG_NS = 10000000, GROWN_NS = 100000000;
-static const int64_t PSS_AGE_NS = 300000000; /* younger processes: no Pss */
-static const int64_t PSS_AGAIN_NS =
-    2000000000;                              /* read again after this time without growth: sharing may have changed */
-static const double PSS_GROWTH_RATIO = 1.05; /* read again after this growth */
+static const int64_t PSS_AGE_NS = 300000000;    /* younger processes: no Pss */
+static const int64_t PSS_AGAIN_NS = 2000000000; /* read again after this time: sharing may have changed */
+static const double PSS_GROWTH_RATIO = 1.05;    /* read again after this growth */
 
-/* "0.12 0.20 0.30 2/345 6789": the last is the number that was given out last. 0: unknown. */
+/* "0.12 0.20 0.30 2/345 6789": the last number issued. 0: unknown. */
 static pid_t last_number(const struct el_process_tree *tree)
 {
     char text[128];
@@ -40,7 +38,7 @@ enum el_status el_process_tree_open(const char *root, pid_t ancestor, struct el_
     tree->root = root;
     tree->ancestor = ancestor;
     tree->loadavg = open(path, O_RDONLY | O_CLOEXEC);
-    tree->last = last_number(tree); /* no process of the tree is older */
+    tree->last = last_number(tree); /* all processes of the tree are newer */
     *tree_p = tree;
     return EL_OK;
 }
@@ -63,7 +61,7 @@ int el_process_tree_find(const struct el_process_tree *tree, pid_t pid)
     return -1;
 }
 
-/* Between fork and exec a process shows the memory of its parent, so exec resets the figures. */
+/* Between fork and exec a process shows its parent's memory. */
 static void forget_memory(struct el_tree_process *p)
 {
     p->peak_bytes = p->pss_bytes = p->own_peak_bytes = -1;
@@ -71,11 +69,11 @@ static void forget_memory(struct el_tree_process *p)
     p->resident_byte_s = p->looked_s = 0;
 }
 
-/* The figures of one sample. In the mean, its memory counts for the time since the last one. */
+/* In the mean, memory counts for the time since the last sample. */
 static void take(struct el_tree_process *p, const struct el_process_look *look, int64_t now_ns)
 {
     double seconds = 1e-9 * (double)(now_ns - p->end_ns);
-    /* A process that is ending, and one of another user, show no program. */
+    /* Ending processes and other users' show no program. */
     bool other = p->looked && p->look.program && look->program && p->look.program != look->program;
     bool renamed = p->looked && look->resident_bytes > 0 && strcmp(look->name, p->look.name) != 0;
     if (other) forget_memory(p);
@@ -95,7 +93,6 @@ static void take(struct el_tree_process *p, const struct el_process_look *look, 
     p->end_ns = now_ns;
 }
 
-/* Keeps the figures, closes the files. */
 static void end(struct el_tree_process *p)
 {
     p->alive = false;
@@ -107,7 +104,7 @@ static void look_at(struct el_tree_process *p, int64_t now_ns)
     struct el_process_look look;
     bool known = el_process_look(&p->process, &look);
     if (known) take(p, &look, now_ns);
-    /* With all its threads: the first may end before the others. */
+    /* wait for all threads: the first may end before the others */
     if (!known || look.state == 'X' || (look.state == 'Z' && look.n_threads <= 1)) end(p);
 }
 
@@ -151,7 +148,7 @@ void el_process_tree_look_at(struct el_process_tree *tree, pid_t pid)
     forget_ended(tree);
 }
 
-/* A reading is expensive for a large process, and only growth raises the highest Pss much. */
+/* Readings are expensive for large processes, and mainly growth raises the highest Pss. */
 static bool is_pss_due(const struct el_tree_process *p, int64_t now_ns)
 {
     if (now_ns - p->begin_ns < PSS_AGE_NS || p->look.resident_bytes <= 0) return false;
@@ -173,7 +170,7 @@ void el_process_tree_look_shared(struct el_process_tree *tree)
         if (is_pss_due(p, now_ns) && (!most || grown_bytes(p) > grown_bytes(most))) most = p;
     }
     if (!most) return;
-    look_at(most, now_ns); /* the resident memory that the reading covers */
+    look_at(most, now_ns); /* the resident memory of this reading */
     if (!most->alive) {
         forget_ended(tree);
         return;
@@ -184,11 +181,10 @@ void el_process_tree_look_shared(struct el_process_tree *tree)
     if (resident_bytes > most->pss_resident_bytes) most->pss_resident_bytes = resident_bytes;
 }
 
-/* What came of a number. */
 enum finding {
-    MISSING, /* it has no process yet, or its parent has none */
+    MISSING, /* no process yet, or none for its parent */
     STRANGER,
-    OURS, /* it is in the tree now */
+    OURS, /* in the tree now */
     NO_MEMORY
 };
 
@@ -237,7 +233,7 @@ static enum el_status no_memory(void)
     return el_fail(EL_ERR_HOST_MEMORY, "no memory for one more process of the tree");
 }
 
-/* All processes of the machine, until a pass finds none: a child may be listed before its parent. */
+/* All processes, until a pass finds none: a child may precede its parent. */
 static enum el_status consider_all(struct el_process_tree *tree)
 {
     char path[PATH_BYTES];
@@ -278,7 +274,7 @@ enum el_status el_process_tree_discover(struct el_process_tree *tree)
     for (pid_t pid = from + 1; pid <= last; pid++) {
         enum finding finding = consider(tree, pid);
         if (finding == NO_MEMORY) return no_memory();
-        /* A number is given out a moment before its process appears: it is tried once more. */
+        /* A number is issued a moment before its process appears: try once more. */
         if (finding == MISSING && tree->n_missing < EL_TREE_MISSING_MAX) tree->missing[tree->n_missing++] = pid;
     }
     if (n_again > 0 || last != from) forget_ended(tree);

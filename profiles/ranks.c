@@ -1,4 +1,3 @@
-/* Lateness and blame of ranks. It knows no recorder, trace or clock. */
 #include "profiles/ranks.h"
 
 #include <stdlib.h>
@@ -19,7 +18,7 @@ struct ranks {
     int n;
     int **matches;              /* [n]: el_collectives_match */
     double *late;               /* [n][n_steps] */
-    struct el_intervals *waits; /* [n]: of one member in one step, by whom it waits for */
+    struct el_intervals *waits; /* [n]: one member's waits in one step, by cause */
     struct el_rank_row *rows;
 };
 
@@ -44,7 +43,7 @@ static struct arrivals look(const struct ranks *ranks, const int *match, size_t 
     return a;
 }
 
-/* Member m's wait at its collective k, to who came last; of several each has an equal stretch of it. */
+/* Attributes member m's wait at collective k to the last arrival; ties share it equally. */
 static void add_wait(struct ranks *ranks, int m, size_t step, int k, const struct arrivals *a)
 {
     const int *match = ranks->matches[m] + (size_t)k * (size_t)ranks->n;
@@ -57,7 +56,7 @@ static void add_wait(struct ranks *ranks, int m, size_t step, int k, const struc
     }
 }
 
-/* Collectives in flight at the same time are waited for once. */
+/* Simultaneous collectives count once. */
 static void charge(struct ranks *ranks)
 {
     for (int who = 0; who < ranks->n; who++) {
@@ -157,7 +156,7 @@ static void find_late(const struct el_rank_row *rows, int n, struct el_ranks_bla
     if (others_s > who->caused_s) blame->wait_s *= who->caused_s / others_s; /* the rest is for each other */
 }
 
-/* A slow link makes ranks late too: those behind it. Late by itself is who computes longer by most of its lateness. */
+/* A slow link makes ranks behind it late too. A rank is itself late if longer computation explains most of it. */
 static void clear_rank(const struct el_rank_row *rows, int n, struct el_ranks_blame *blame)
 {
     double longer_s = 0;
@@ -176,7 +175,7 @@ void el_ranks_blame(const struct el_rank_row *rows, int n, double step_s, struct
         blame.wait_s += rows[i].wait_exposed_s / n;
         blame.transfer_s += (rows[i].exposed_s - rows[i].wait_exposed_s) / n;
     }
-    double wait_s = n > 1 ? blame.wait_s * n / (n - 1) : 0; /* who comes last at a collective waits for nobody */
+    double wait_s = n > 1 ? blame.wait_s * n / (n - 1) : 0; /* the last one at a collective does not wait */
     double mean_s = blame.wait_s;
     if (n > 1 && step_s > 0 && wait_s >= EL_RANKS_WORTH * step_s) find_late(rows, n, &blame);
     if (step_s > 0 && blame.transfer_s >= EL_RANKS_WORTH * step_s && blame.transfer_s > wait_s) {

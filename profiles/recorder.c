@@ -1,10 +1,6 @@
-/* The recorder: copies each step's spans as it ends. The arithmetic is summary.c's.
- *
- * An op list is kept once and shared by all steps that ran it. It is recognised by its content, not by its program's
- * address: a step that is issued anew has a new program, and a freed address comes back. What the intervals mean:
- * docs/metrics.md. It does not write or print, and looks at a
- * clock only where launches are watched.
- */
+/* Copies each step's spans as it ends (arithmetic: summary.c). An op list is shared by all steps that ran it and
+ * recognized by content: re-issued steps have new programs, and freed addresses come back. Reads a clock only if
+ * launches are watched. */
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +100,7 @@ static bool copy_list(const struct el_step_event *event, struct op_list *list)
     return true;
 }
 
-/* The index of the kept list that equals the event's, a new one if need be; -1 when out of memory. */
+/* Index of the equal kept list, or of a new one; -1: out of memory. */
 static int find_list(struct el_recorder *recorder, const struct el_step_event *event)
 {
     for (int i = recorder->n_lists - 1; i >= 0; i--) {
@@ -136,7 +132,7 @@ static void begin_launch(void *context, const struct el_op_info *op, const struc
     recorder->queued[recorder->n_queued++] = (struct launch){.op = op, .span.begin_ns = el_clock_ns()};
 }
 
-/* Of a group's calls, which are made side by side, each ends before the next one begins. */
+/* Calls of a group are nested side by side: each ends before the next begins. */
 static void end_launch(void *context, const struct el_op_info *op, const struct el_op_info *next)
 {
     struct el_recorder *recorder = context;
@@ -253,8 +249,7 @@ int64_t el_recorder_dropped(const struct el_recorder *recorder)
     return recorder->n_dropped;
 }
 
-/* Single ops of the measured steps: collectives in their order, kernels and copies by name, and what a stage did in one
- * step. */
+/* Ops of measured steps: collectives in order, kernels and copies by name, a stage's boxes. */
 
 size_t el_recorder_count(const struct op_list *list, int position)
 {
@@ -271,7 +266,7 @@ const int64_t *el_recorder_latest(const struct el_recorder *recorder, const stru
     return told->latest_ns && (number + 1) * n <= told->n_latest ? told->latest_ns + number * n : NULL;
 }
 
-/* How many there are a step and how many steps; 0 where steps differ. */
+/* Per step, and the number of steps; 0 if steps differ. */
 static size_t count(const struct el_recorder *recorder, int position, int segment, size_t *n_steps_p)
 {
     size_t n = 0;
@@ -287,7 +282,7 @@ static size_t count(const struct el_recorder *recorder, int position, int segmen
     return n;
 }
 
-/* From the first kernel of forward to the last of backward. */
+/* First forward kernel to last backward kernel. */
 static struct el_span pass_of(const struct op_list *list, const struct el_span *spans, int position)
 {
     struct el_span pass = {INT64_MAX, INT64_MIN};
@@ -300,7 +295,7 @@ static struct el_span pass_of(const struct op_list *list, const struct el_span *
     return pass.begin_ns < pass.end_ns ? pass : (struct el_span){0};
 }
 
-/* As nccl-tests has it: 2 (n - 1) / n of what all-reduces have, (n - 1) / n of the whole where each has a part. */
+/* nccl-tests: 2 (n - 1) / n for all-reduces, (n - 1) / n of the whole if each has a part. */
 static double bus_bytes(const struct el_op_messages *messages)
 {
     const double n = messages->size, whole = (double)messages->total_bytes, others = n > 0 ? (n - 1) / n : 0;
@@ -372,17 +367,17 @@ static int by_phase_and_label(const void *a, const void *b)
     return x->phase != y->phase ? (x->phase > y->phase) - (x->phase < y->phase) : strcmp(x->label, y->label);
 }
 
-/* The figures so far, in the order of issue. */
+/* In order of issue. */
 struct found {
-    struct el_op_figures *figures; /* has room for all ops */
+    struct el_op_figures *figures; /* room for all ops */
     size_t n;
-    void *tree;    /* of tsearch, to find them by: a program has tens of thousands of ops */
-    size_t **rows; /* [n_lists]: the figure of each op of a list that measured steps ran; OTHERS: another device's */
+    void *tree;    /* tsearch's: a program has tens of thousands of ops */
+    size_t **rows; /* [n_lists]: figure by op of each measured list; OTHERS: another device's */
 };
 
 static const size_t OTHERS = SIZE_MAX;
 
-/* The figure of an op, a new one if need be; NULL when out of memory. */
+/* Finds or adds; NULL: out of memory. */
 static struct el_op_figures *find(struct found *found, const struct el_op_info *op)
 {
     struct el_op_figures *next = &found->figures[found->n];
@@ -412,7 +407,7 @@ static size_t *rows_of(struct found *found, const struct op_list *list, int posi
     return rows;
 }
 
-/* Sums over the measured steps, and what each of them spends in a figure, into `totals` [n][n_steps]. */
+/* Sums over the measured steps, and each step's time by figure, `totals` [n][n_steps]. */
 static void add_steps(const struct el_recorder *recorder, struct found *found, double *totals, size_t n_steps)
 {
     size_t at = 0;
@@ -433,7 +428,7 @@ static void add_steps(const struct el_recorder *recorder, struct found *found, d
     }
 }
 
-/* Returns whether there was memory for them. */
+/* false: out of memory. */
 static bool fill_figures(const struct el_recorder *recorder, int position, struct found *found)
 {
     size_t n_steps = 0;
@@ -459,7 +454,7 @@ static bool fill_figures(const struct el_recorder *recorder, int position, struc
 
 static void keep(void *figure)
 {
-    (void)figure; /* it is the array's */
+    (void)figure; /* the array owns it */
 }
 
 enum el_status el_recorder_ops(const struct el_recorder *recorder, int position, struct el_op_figures **figures_p,
@@ -490,7 +485,7 @@ static bool same_piece(struct el_op_piece a, struct el_op_piece b)
     return a.kind == b.kind && a.part == b.part && a.micro == b.micro;
 }
 
-/* Kernels of one box, or of one phase, are one box, with the gaps between them. */
+/* Kernels of one box, or of one phase, merge across gaps. */
 static bool goes_on(const struct el_lane_box *box, const struct el_op_info *op)
 {
     if (op->op_class == EL_CLASS_COMM || !same_piece(box->piece, op->piece)) return false;
@@ -503,7 +498,7 @@ static int by_begin(const void *a, const void *b)
     return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
 }
 
-/* Of what the compute stream does, and of communication. Returns how many boxes were filled. */
+/* Of the compute stream and of communication. Returns how many. */
 static size_t fill_boxes(const struct op_list *list, int position, const struct el_span *spans, const int64_t *latest,
                          struct el_lane_box *boxes)
 {
@@ -547,7 +542,7 @@ enum el_status el_recorder_lane(const struct el_recorder *recorder, int position
     return EL_OK;
 }
 
-/* Whether a later op of the list still goes back with what op `at` goes back with. */
+/* Whether no later op of the list continues op `at`'s backward pass. */
 static bool is_last_of(const struct op_list *list, int at)
 {
     const struct el_op_piece *piece = &list->ops[at].piece;

@@ -1,5 +1,4 @@
-/* What a recorder keeps: shared by recorder.c, which fills it, and the files that do the arithmetic. Nobody else
- * includes it. */
+/* A recorder's contents, for recorder.c and the files with its arithmetic. */
 #pragma once
 
 #include <stdlib.h>
@@ -7,12 +6,12 @@
 
 #include "profiles/recorder.h"
 
-/* Of one segment, so that its sums are, too. */
+/* Of one segment, for separate sums. */
 struct op_list {
     int segment;
     int n_ops;
-    struct el_op_info *ops; /* their texts are copies: a program's own may end with it */
-    int64_t *cpu_ns;        /* an op, over all steps */
+    struct el_op_info *ops; /* with copied texts: a program's may end with it */
+    int64_t *cpu_ns;        /* by op, over all steps */
     int n_marks;
     struct el_mark *marks;
     int n_waits;
@@ -32,9 +31,9 @@ struct launch {
     struct el_span span;
 };
 
-/* What all members together know of a segment's steps; NULL: not known. */
+/* Known only from all members; NULL: unknown. */
 struct told {
-    int64_t *latest_ns; /* arrivals of the last members */
+    int64_t *latest_ns; /* last arrivals */
     size_t n_latest, n_windows;
     struct el_span *windows;
 };
@@ -49,12 +48,12 @@ struct el_recorder {
     struct el_span *spans;
     size_t n_spans, spans_room;
     bool keeps_launches;
-    struct el_span *launches; /* as spans */
-    struct launch *queued;    /* of the step that runs */
+    struct el_span *launches; /* like spans */
+    struct launch *queued;    /* of the running step */
     size_t launches_room, n_queued, queued_room;
     int64_t n_dropped;
     bool simulated, failed;
-    int segment;       /* of the steps that come; negative: they are not kept */
+    int segment;       /* of coming steps; negative: not kept */
     struct told *told; /* [n_positions][EL_RECORDER_SEGMENTS] */
 };
 
@@ -79,18 +78,18 @@ static inline bool el_recorder_is_comm(const struct el_op_info *op, int position
     return op->device == position && op->op_class == EL_CLASS_COMM;
 }
 
-/* A time within the span: when the last member came to a collective. */
+/* The last arrival, limited to the span. */
 static inline int64_t el_recorder_arrival(struct el_span span, int64_t latest_ns)
 {
     return latest_ns < span.begin_ns ? span.begin_ns : latest_ns < span.end_ns ? latest_ns : span.end_ns;
 }
 
 size_t el_recorder_count(const struct op_list *list, int position);
-/* When the last members came to each of those, in step `number` of the list's segment; NULL: not known. */
+/* Last arrivals of the list's communication in step `number` of its segment; NULL: unknown. */
 const int64_t *el_recorder_latest(const struct el_recorder *recorder, const struct op_list *list, int position,
                                   size_t number);
 
-/* For free(); NULL: no memory. */
+/* To be freed; NULL: no memory. */
 static inline void *el_recorder_copy(const void *array, size_t n, size_t element_bytes)
 {
     void *copy = malloc(n * element_bytes + 1);
@@ -98,5 +97,5 @@ static inline void *el_recorder_copy(const void *array, size_t n, size_t element
     return copy;
 }
 
-/* Errors: EL_ERR_INVALID (a position that is not this recorder's), EL_ERR_HOST_MEMORY (spans were lost). */
+/* Errors: EL_ERR_INVALID (another recorder's position), EL_ERR_HOST_MEMORY (lost spans). */
 enum el_status el_recorder_check(const struct el_recorder *recorder, int position);

@@ -1,4 +1,4 @@
-/* From matched operations on one clock to what each member did in a step. */
+/* From matched operations on one clock to each member's parts of a step. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +7,12 @@
 #include "runtime/base/grow.h"
 #include "runtime/base/hash.h"
 
-/* A member's part in an operation. */
 struct el_relate_entry {
-    uint64_t class, order; /* what kind, and which of it */
+    uint64_t class, order; /* kind, and number within it */
     size_t member, call;
     int64_t step;
     bool link, syncs;
-    struct el_span span; /* on the common clock, once that is known */
+    struct el_span span; /* on the common clock once known */
 };
 
 struct el_relate {
@@ -25,16 +24,15 @@ struct el_relate {
     int64_t origin_ns; /* of the entries' times */
 };
 
-/* An operation that several members took part in. */
 struct el_relate_operation {
     size_t first, n;    /* its entries */
-    size_t step, place; /* which step, and which operation of the step it is */
+    size_t step, place; /* its step, and its number in the step */
     int64_t latest_ns, end_ns;
 };
 
 struct el_relate_work {
     struct el_relate relate;
-    int64_t *steps; /* numbers of the profiler's, rising, [relation->n_steps]; NULL: it has none */
+    int64_t *steps; /* the profiler's numbers, ascending, [relation->n_steps]; NULL: none */
     struct el_relate_operation *runs;
     size_t n_runs, n_places;
 };
@@ -42,14 +40,14 @@ struct el_relate_work {
 static size_t relate_run(const struct el_relate *relate, size_t first);
 static size_t relate_step(const struct el_relate_work *work, int64_t number);
 
-/* Clocks of traces, by the ends of collectives that nobody leaves before all have come. */
+/* Clocks of traces, from the ends of collectives that all leave together. */
 
-/* Of one trace: what its times lack, and when. */
+/* One trace's missing time, and when. */
 struct difference {
     int64_t at_ns;
     double ns;
 };
-/* What is added at a time: base + slope * (time - from). */
+/* Added at a time: base + slope * (time - from). */
 struct line {
     double base_ns, slope;
     int64_t from_ns;
@@ -78,7 +76,7 @@ static int64_t middle_of(const struct difference *d, size_t n)
     return d[(n - 1) / 2].at_ns + (d[n / 2].at_ns - d[(n - 1) / 2].at_ns) / 2;
 }
 
-/* What 9 of 10 differences from the line stay under. */
+/* 9 of 10 differences from the line are below it. */
 static double spread(const struct line *line, const struct difference *d, size_t n, double *values)
 {
     for (size_t i = 0; i < n; i++) values[i] = fabs(d[i].ns - at(line, d[i].at_ns));
@@ -86,7 +84,7 @@ static double spread(const struct line *line, const struct difference *d, size_t
     return values[n * 9 / 10 < n ? n * 9 / 10 : n - 1];
 }
 
-/* values[n] is scratch. Returns the spread. */
+/* values[n]: workspace. Returns the spread. */
 static double fit(const struct difference *d, size_t n, double *values, struct line *line)
 {
     const struct line flat = {.base_ns = median_of(d, n, values), .known = true};
@@ -110,7 +108,7 @@ static size_t trace_of(const struct el_relate *relate, size_t entry)
     return relate->relation->members[relate->entries[entry].member].trace;
 }
 
-/* Of trace t against those that are known. */
+/* Of trace t against those with a known clock. */
 static size_t differences(const struct el_relate *relate, const struct line *lines, size_t t, struct difference *d)
 {
     size_t n = 0;
@@ -142,7 +140,7 @@ static void move(struct el_relate *relate, const struct line *lines)
     }
 }
 
-/* Traces that share collectives with one that is known become known, until there are no more. */
+/* Traces that share collectives with a known one become known, repeatedly. */
 static void find_lines(const struct el_relate *relate, struct line *lines, struct difference *d, double *values)
 {
     bool all_common = true;
@@ -167,7 +165,7 @@ static void find_lines(const struct el_relate *relate, struct line *lines, struc
     }
 }
 
-/* Fills the clocks, and moves the entries' spans. Errors: EL_ERR_HOST_MEMORY. */
+/* Fills the clocks, moves the entries' spans. Errors: EL_ERR_HOST_MEMORY. */
 static enum el_status relate_clocks(struct el_relate *relate)
 {
     struct line *lines = calloc(relate->n_traces + 1, sizeof *lines);
@@ -182,8 +180,6 @@ static enum el_status relate_clocks(struct el_relate *relate)
     free(values);
     return enough ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the clocks of traces");
 }
-
-/* Which calls of several traces are one operation. */
 
 static int compare(uint64_t a, uint64_t b)
 {
@@ -223,8 +219,7 @@ static bool is_known(const struct el_kineto_call *call)
     return !el_comm_verb_row(call->verb)->is_link || (call->src >= 0 && call->dst >= 0);
 }
 
-/* From the first trace's first call on: what is 30 years away is no part of the job, and sums of times stay in range.
- */
+/* Times since the first trace's first call, limited to 30 years so that sums do not overflow. */
 static bool place(const struct el_relate *relate, size_t trace, const struct el_span *span, struct el_span *to)
 {
     const int64_t most = (int64_t)1e18, base = relate->traces[trace].base_ns - relate->traces[0].base_ns;
@@ -255,7 +250,7 @@ static void collect(struct el_relate *relate)
     }
 }
 
-/* Behind the entries of the same member, or class. */
+/* End of the entries of the same member, or class. */
 static size_t behind(const struct el_relate *relate, size_t at, bool of_member)
 {
     const struct el_relate_entry *first = &relate->entries[at];
@@ -282,7 +277,7 @@ static enum by choose(const struct el_relate *relate, size_t from, size_t to)
     return numbered ? BY_SEQUENCE : equal ? BY_ORDER : BY_STEP;
 }
 
-/* Of one member's entries of one class, in order of time. */
+/* Numbers one member's entries of one class, in order of time. */
 static void number(struct el_relate *relate, size_t from, size_t to, enum by by)
 {
     const struct el_relation_member *member = &relate->relation->members[relate->entries[from].member];
@@ -299,7 +294,7 @@ static void number(struct el_relate *relate, size_t from, size_t to, enum by by)
     }
 }
 
-/* All entries, in order. Errors: EL_ERR_HOST_MEMORY. */
+/* Sorted. Errors: EL_ERR_HOST_MEMORY. */
 static enum el_status relate_match(struct el_relate *relate)
 {
     size_t n = 1;
@@ -321,7 +316,7 @@ static enum el_status relate_match(struct el_relate *relate)
     return EL_OK;
 }
 
-/* Behind the run of entries of one operation that begins at `first`. */
+/* End of the operation's entries that begin at `first`. */
 static size_t relate_run(const struct el_relate *relate, size_t first)
 {
     size_t at = first;
@@ -331,12 +326,12 @@ static size_t relate_run(const struct el_relate *relate, size_t first)
     return at;
 }
 
-/* What a member did in each step: computation, waits and transfers as sets of intervals, on its own clock. */
+/* A member's computation, waits and transfers per step as sets of intervals, on its own clock. */
 
 enum { COMPUTE, COMM, COPY, WAIT, TRANSFER, OUTSIDE, EXPOSED, WAIT_EXPOSED, COPIES, REST, SETS };
 
-/* A call's part before the last one had come; and what is no communication of a step: the waiting of
- * who receives a message, and calls without a partner. */
+/* Adds waits until the last arrival, and what is no communication of a step: receivers' waits, and calls without a
+ * partner. */
 static void add_calls(const struct el_relate_work *w, size_t m, struct el_intervals *sets)
 {
     struct el_relation_member *member = &w->relate.relation->members[m];
@@ -394,7 +389,7 @@ static void make_sets(const struct el_relate_work *w, size_t m, struct el_interv
     el_intervals_less(&sets[REST], &sets[COMM], &sets[COPIES]);
 }
 
-/* What of the set lies in the span; sets and spans are walked through once, in order. */
+/* The set's part within the span; one pass over both in order. */
 static double within(const struct el_intervals *set, size_t *at, struct el_span span)
 {
     int64_t ns = 0;
@@ -418,7 +413,7 @@ static struct el_span whole_of(const struct el_intervals *sets)
     return whole.end_ns > whole.begin_ns ? whole : (struct el_span){0, 0};
 }
 
-/* A step lasts until the next one begins, so that work which the host queued in it and leaves behind is in one, too. */
+/* A step lasts until the next one begins, so that work it leaves queued counts too. */
 static void put_parts(const struct el_relate_work *w, struct el_relation_member *member,
                       const struct el_intervals *sets)
 {
@@ -439,8 +434,7 @@ static void put_parts(const struct el_relate_work *w, struct el_relation_member 
     }
 }
 
-/* Fills member m's parts and the rest of its row, whose arrivals are there. Errors: EL_ERR_HOST_MEMORY.
- */
+/* Fills member m's parts and the rest of its row; arrivals are set. Errors: EL_ERR_HOST_MEMORY. */
 static enum el_status relate_measure(const struct el_relate_work *w, size_t m)
 {
     struct el_relation *relation = w->relate.relation;
@@ -462,7 +456,8 @@ static enum el_status relate_measure(const struct el_relate_work *w, size_t m)
     member->row.transfer_s = sums[EL_RELATION_TRANSFER];
     member->row.exposed_s = sums[EL_RELATION_EXPOSED];
     member->row.wait_exposed_s = sums[EL_RELATION_WAIT_EXPOSED];
-    member->row.sent_bytes = member->row.sent_bytes > 0 ? member->row.sent_bytes / n : NAN; /* only ours say it */
+    /* only our traces have it */
+    member->row.sent_bytes = member->row.sent_bytes > 0 ? member->row.sent_bytes / n : NAN;
     relation->step_s += sums[EL_RELATION_STEP] / (double)relation->n_members;
     return EL_OK;
 }
@@ -527,7 +522,7 @@ static enum el_status list_steps(struct el_relate_work *w)
     return EL_OK;
 }
 
-/* Which of the profiler's steps has this number; SIZE_MAX: none. Without steps all is one. */
+/* Index of the profiler's step; SIZE_MAX: none. Without steps all is one. */
 static size_t relate_step(const struct el_relate_work *w, int64_t number)
 {
     if (!w->steps) return 0;
@@ -550,7 +545,6 @@ static void look(struct el_relate_work *w, struct el_relate_operation *run)
     }
 }
 
-/* How many members the class that begins there has. */
 static size_t members_of(const struct el_relate *relate, size_t from, bool *seen)
 {
     size_t n = 0;
@@ -562,8 +556,8 @@ static size_t members_of(const struct el_relate *relate, size_t from, bool *seen
     return n;
 }
 
-/* Those of one class have places one behind another in each step, which are the same in all steps. One that a member's
- * trace does not have is none: who came last at it is not known. */
+/* A class has consecutive places, equal in all steps. Operations missing in a member's trace are dropped: their last
+ * arrival is unknown. */
 static enum el_status list_runs(struct el_relate_work *w)
 {
     const struct el_relate *relate = &w->relate;
@@ -596,7 +590,7 @@ static enum el_status list_runs(struct el_relate_work *w)
 
 /* ---- arrivals ---- */
 
-/* A place that a step does not have is an operation of no length there, for all alike. */
+/* A place missing in a step is an empty span for all members. */
 static enum el_status make_collectives(const struct el_relate_work *w, struct el_collectives *members)
 {
     size_t n_steps = w->relate.relation->n_steps, n = w->n_places;
@@ -610,11 +604,11 @@ static enum el_status make_collectives(const struct el_relate_work *w, struct el
     return EL_OK;
 }
 
-/* Which place a member's operation is at: each only has those that it takes part in. */
+/* The places of a member's own operations. */
 static enum el_status fill_collectives(const struct el_relate_work *w, struct el_collectives *members)
 {
     size_t n = w->n_places, n_members = w->relate.relation->n_members;
-    size_t *index = calloc(n * n_members + 1, sizeof *index); /* 1 more than its own number; 0: none */
+    size_t *index = calloc(n * n_members + 1, sizeof *index); /* own number plus 1; 0: none */
     if (!index) return fail_memory();
     for (size_t r = 0; r < w->n_runs; r++) {
         const struct el_relate_operation *run = &w->runs[r];

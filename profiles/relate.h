@@ -1,54 +1,52 @@
-/* The traces of one job's ranks beside one another: which of their collectives are one operation, on one clock, and
- * from there a row per rank by the record's own definitions (profiles/collectives.h, profiles/ranks.h).
+/* Relates the traces of a job's ranks: matches collectives, finds a common clock, and gives a row per rank by the
+ * record's definitions (profiles/collectives.h, profiles/ranks.h).
  *
- *     el_relate(traces, n, &relation);        once all are read; changes nothing in them but the order of their spans
+ *     el_relate(traces, n, &relation);        sorts the traces' spans, otherwise read-only
  *     el_ranks_blame(...)                     relation.members' rows
  *     el_relation_free(&relation);
  *
- * A member is a device of a trace, or the host where it has none. Operations are one where group, verb and the
- * communicator's own number (Seq) are the same. Where traces give no number, the j-th of all is the j-th of the others
- * if all have as many, else the j-th of a profiler step. A message is matched by its ends, and by order.
+ * A member is a device of a trace, or its host without devices. Operations match by group, verb and the communicator's
+ * number (Seq). Without numbers, the j-th matches the j-th if all members have equally many, else within a profiler
+ * step. Messages match by ends and order.
  *
- * Clocks: who takes part in a collective that needs everybody's data (all-reduce, all-gather, reduce-scatter,
- * all-to-all, barrier) leaves it when the last one has come and the data are through, so its ends are taken for one
- * moment. A trace's offset is the median of the differences between its ends and those of a trace whose clock is known.
- * A drift is taken into account where the medians of both halves differ by more than twice what a line through them
- * leaves, and that is less than 0.7 of what the median leaves. `error_s` is what 9 of 10 differences then stay under.
- * Where the offset itself is under it, or traces say that they have a common clock, times are left as they are.
+ * Clocks: members of a collective that needs everybody's data (all-reduce, all-gather, reduce-scatter, all-to-all,
+ * barrier) leave it together, so its ends are one moment. A trace's offset is the median difference of ends to a trace
+ * with a known clock. A drift counts if the medians of both halves differ by more than twice the residual of a line
+ * through them, and that is below 0.7 of the median's. `error_s`: 9 of 10 differences are then below it. Times stay if
+ * the offset is below it, or if traces declare a common clock.
  *
- * Figures are of a step: the time from a ProfilerStep's begin to the next one's. Of a message the receiver's wait is no
- * communication, as in the record. Calls whose partners are in no trace are in no figure: n_alone.
- * Units: seconds, bytes. Threads: any. Ownership: the relation owns its arrays; it does not refer to the traces.
- */
+ * Figures are per step, from one ProfilerStep's begin to the next one's. A message receiver's wait is no communication,
+ * as in the record. Calls without a partner count only in n_alone. Units: seconds, bytes. Threads: any. Ownership:
+ * independent of the traces. */
 #pragma once
 
 #include "profiles/kineto.h"
 #include "profiles/ranks.h"
 
 struct el_relation_clock {
-    double offset_s, drift_ppm; /* what was added to its times */
-    double error_s;             /* NAN: nothing to tell it by, or nothing to compare with (the first one) */
+    double offset_s, drift_ppm; /* added to its times */
+    double error_s;             /* NAN: no data, or the reference (the first one) */
     size_t n_ends;
 };
 
-/* What of a step's time. */
+/* Parts of a step's time. */
 enum {
     EL_RELATION_COMPUTE,
-    EL_RELATION_EXPOSED,      /* communication without computation beside it */
-    EL_RELATION_WAIT_EXPOSED, /* the part of it that waits for a later member */
-    EL_RELATION_COPIES,       /* other copies, beside neither of both */
-    EL_RELATION_WAIT,         /* whatever is beside it, */
-    EL_RELATION_TRANSFER,     /* and so this */
-    EL_RELATION_STEP,         /* the step's own length */
+    EL_RELATION_EXPOSED,      /* communication without concurrent computation */
+    EL_RELATION_WAIT_EXPOSED, /* its part that waits for a later member */
+    EL_RELATION_COPIES,       /* other copies, beside neither */
+    EL_RELATION_WAIT,         /* whatever is beside it */
+    EL_RELATION_TRANSFER,     /* whatever is beside it */
+    EL_RELATION_STEP,         /* the step's length */
     EL_RELATION_PARTS
 };
 
 struct el_relation_member {
-    size_t trace;            /* of those given */
+    size_t trace;            /* index in the given ones */
     int64_t rank, device;    /* device -1: the host */
-    size_t n_calls, n_alone; /* without a partner */
+    size_t n_calls, n_alone; /* n_alone: without a partner */
     double *parts_s;         /* [n_steps][EL_RELATION_PARTS] */
-    struct el_rank_row row;  /* its name is NULL */
+    struct el_rank_row row;  /* name: NULL */
 };
 
 /* Collectives of one verb, group size and message size. */
@@ -63,13 +61,13 @@ struct el_relation_size {
 struct el_relation {
     struct el_relation_member *members; /* by rank and device */
     size_t n_members, n_steps;
-    bool has_steps;                   /* of the profiler; else all of it is one step */
+    bool has_steps;                   /* the profiler's; else all is one step */
     struct el_relation_clock *clocks; /* [traces] */
     struct el_relation_size *sizes;   /* by verb, then size */
-    size_t n_sizes, n_operations;     /* collectives that were matched, over all steps */
+    size_t n_sizes, n_operations;     /* n_operations: matched collectives, over all steps */
     double step_s;                    /* mean */
 };
 
-/* n_operations is 0 where nothing can be matched. Errors: EL_ERR_HOST_MEMORY. */
+/* n_operations 0: nothing matches. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_relate(struct el_kineto_trace *traces, size_t n_traces, struct el_relation *relation_p);
 void el_relation_free(struct el_relation *relation);

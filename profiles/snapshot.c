@@ -1,4 +1,3 @@
-/* From the values of a snapshot to what each device held at its peak. */
 #include "profiles/snapshot.h"
 
 #include <stdio.h>
@@ -9,15 +8,15 @@
 #include "runtime/base/grow.h"
 #include "runtime/base/utf8.h"
 
-/* Of a file; and of all bytes that it tells of, so that sums of them are numbers. */
+/* Limits of a file, and of all bytes in it, so that sums do not overflow. */
 static const int64_t FILE_MAX = (int64_t)1 << 30, BYTES_MAX = (int64_t)1 << 61;
 
 /* ---- causes ---- */
 
 enum { FRAMES_MAX = 128, NAME_BYTES = 256 };
 
-/* A frame fits where its file and its function have these in them. Of a list the first row that one of its frames fits
- * says the cause: what is particular comes first. Functions of C++ are there with stacks="all" only. */
+/* Substrings of a frame's file and function. The first row that any frame fits is the cause: specific rows come first.
+ * C++ functions need stacks="all". */
 static const struct rule {
     const char *file, *function;
     enum el_snapshot_cause cause;
@@ -35,7 +34,7 @@ static const struct rule {
     {"", "c10d::Reducer", EL_SNAPSHOT_BUCKETS},
     {"nn/parallel/distributed.py", "_ddp_init_helper", EL_SNAPSHOT_BUCKETS},
     {"distributed/utils.py", "_to_kwargs", EL_SNAPSHOT_INPUTS},
-    {"nn/parallel/distributed.py", "_pre_forward", EL_SNAPSHOT_BUCKETS}, /* buckets are made anew after a step */
+    {"nn/parallel/distributed.py", "_pre_forward", EL_SNAPSHOT_BUCKETS}, /* buckets are rebuilt after a step */
     {"distributed/fsdp/", "", EL_SNAPSHOT_SHARDS},
     {"distributed/_composable/fsdp/", "", EL_SNAPSHOT_SHARDS},
     {"distributed/distributed_c10d.py", "", EL_SNAPSHOT_COLLECTIVE},
@@ -52,7 +51,7 @@ static const struct rule {
 };
 enum { N_RULES = sizeof rules / sizeof rules[0] };
 
-/* Files that are nobody's own: of a library, of Python itself, or of C. */
+/* False for libraries, Python itself, and C. */
 static bool is_own(const char *file)
 {
     static const char *const not_own[] = {"site-packages/", "dist-packages/", "/torch/",
@@ -70,7 +69,7 @@ const char *el_snapshot_cause_name(enum el_snapshot_cause cause)
     return names[cause];
 }
 
-/* The innermost frame of the user's own files stands; a library's innermost one until then. */
+/* The user's innermost frame, else a library's. */
 static struct el_snapshot_place read_frames(struct el_pickle *p, uint32_t frames)
 {
     struct el_snapshot_place place = {.cause = EL_SNAPSHOT_NO_FRAMES};
@@ -82,7 +81,7 @@ static struct el_snapshot_place read_frames(struct el_pickle *p, uint32_t frames
         el_pickle_text(p, frame, "filename", file, sizeof file);
         el_pickle_text(p, frame, "name", function, sizeof function);
         bool known = strcmp(file, "none") != 0 && strcmp(file, "??") != 0;
-        if (!known) memcpy(file, function, sizeof file); /* as torch.cuda._memory_viz makes them of a profile */
+        if (!known) memcpy(file, function, sizeof file); /* as torch.cuda._memory_viz writes them */
         for (int i = 0; i < best; i++)
             if (strstr(file, rules[i].file) && strstr(function, rules[i].function)) best = i;
         if (own || !known || (*place.where && !is_own(file))) continue;
@@ -98,7 +97,7 @@ static struct el_snapshot_place read_frames(struct el_pickle *p, uint32_t frames
 
 /* ---- a device ---- */
 
-/* An allocation or a free of the trace, or a block that is there at its end. */
+/* An allocation or free of the trace, or a block at its end. */
 struct event {
     uint64_t address;
     int64_t bytes;
@@ -113,7 +112,7 @@ struct reader {
     struct event *events;
     size_t n, room;
     int64_t told;       /* bytes of all events and segments */
-    uint32_t *place_of; /* [values]: of a list of frames 1 + its place, of the device that is being read; 0: not yet */
+    uint32_t *place_of; /* [values]: place of a list of frames plus 1, for the current device; 0: none yet */
 };
 
 static enum el_status check_bytes(struct reader *r, int64_t bytes)
@@ -136,7 +135,7 @@ static enum el_status add_event(struct reader *r, uint32_t dict, int64_t address
     return EL_OK;
 }
 
-/* Those of the device's segments. In earlier versions blocks have no address: they lie one behind the other. */
+/* The device's blocks. Earlier versions have no addresses: blocks are consecutive. */
 static enum el_status add_blocks(struct reader *r, struct el_snapshot_device *device)
 {
     struct el_pickle *p = r->pickle;
@@ -182,8 +181,7 @@ static enum el_status add_trace(struct reader *r, struct el_snapshot_device *dev
     return EL_OK;
 }
 
-/* The device's events are the last `n_events` of all. Returns how many of them had happened at the first of the highest
- * moments. */
+/* The device's events are the last `n_events`. Returns how many precede the first highest moment. */
 static size_t find_peak(const struct reader *r, struct el_snapshot_device *device)
 {
     const struct event *events = r->events + r->n - device->n_events;
@@ -206,8 +204,7 @@ static int by_address(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Of the events at one address: what lay there when `at` of the trace had happened; NULL: nothing, or nothing that the
- * trace saw begin. */
+/* From the events at one address: what it held after `at` events; NULL: nothing, or allocated before the trace. */
 static const struct event *held_at(const struct event *events, size_t n, size_t at)
 {
     const struct event *last = NULL;
@@ -216,8 +213,7 @@ static const struct event *held_at(const struct event *events, size_t n, size_t 
     return events[0].what == BLOCK ? events : NULL;
 }
 
-/* The device's place of these frames, a new one where there is none; the last ones are kept for causes that have none
- * yet. Frames that allocations share are read once. */
+/* Finds or adds the place; the last places are reserved for causes without one. Shared frames are read once. */
 static struct el_snapshot_place *place_of(struct reader *r, uint32_t frames, struct el_snapshot_device *device)
 {
     uint32_t *of = &r->place_of[frames];
@@ -261,7 +257,7 @@ static enum el_status read_device(struct reader *r, struct el_snapshot_device *d
         known += held->bytes;
     }
     if (r->pickle->exhausted) return el_fail(EL_ERR_INVALID, "%s: it holds the same values too many times", r->name);
-    if (known > device->peak_bytes) device->peak_bytes = known; /* blocks that are gone, and were not seen freed */
+    if (known > device->peak_bytes) device->peak_bytes = known; /* blocks that are gone without a recorded free */
     device->at_peak[EL_SNAPSHOT_BEFORE] += device->peak_bytes - known;
     qsort(device->places, device->n_places, sizeof *device->places, by_bytes);
     return EL_OK;

@@ -1,17 +1,16 @@
-/* Memory snapshots of PyTorch (torch.cuda.memory._dump_snapshot): what each device held at its peak, by cause.
+/* PyTorch's memory snapshots (torch.cuda.memory._dump_snapshot): each device's memory at its peak, by cause.
  *
  *     el_snapshot_read_file("rank0.pickle", &snapshot);
  *     for (size_t i = 0; i < snapshot.n; i++) show(&snapshot.devices[i]);
  *     el_snapshot_free(&snapshot);
  *
- * The form is that of torch/csrc/cuda/memory_snapshot.cpp: `segments` with their blocks as they were when the snapshot
- * was made, `device_traces` with what was allocated and freed before, the last max_entries of it. Bytes of blocks are
- * those that were asked for (requested_size), as in the trace. The peak is found from the end backwards, as MemoryViz
- * does it: what a block holds now, less each allocation, more each free. What the trace saw freed but not allocated has
- * no cause. A cause is told by the frames of the allocation: by rows of files and functions of PyTorch, the first row
+ * Form: torch/csrc/cuda/memory_snapshot.cpp: `segments` with blocks at the time of the snapshot, `device_traces` with
+ * the last max_entries allocations and frees. Block bytes are requested_size, as in the trace. The peak is found
+ * backwards, as in MemoryViz: current bytes, minus each allocation, plus each free. Memory freed but not allocated in
+ * the trace has no cause. Causes come from the allocation's frames, by the first row of PyTorch's files and functions
  * that any frame fits.
  *
- * What is read is anyone's (pickle.h). Units: bytes. Errors: EL_ERR_IO, EL_ERR_INVALID with the file and why,
+ * Input is untrusted (pickle.h). Units: bytes. Errors: EL_ERR_IO, EL_ERR_INVALID with file and reason,
  * EL_ERR_HOST_MEMORY. Threads: any. */
 #pragma once
 
@@ -21,7 +20,6 @@
 
 #include "runtime/base/status.h"
 
-/* Name, and what it is in words. */
 /* clang-format off */
 #define EL_SNAPSHOT_CAUSES(X) \
     X(OPTIMIZER, "optimizer") X(GATHER, "gather") X(SCATTER, "scatter") X(REPLICATE, "replicate") \
@@ -35,7 +33,7 @@ const char *el_snapshot_cause_name(enum el_snapshot_cause cause);
 
 enum { EL_SNAPSHOT_PLACE_BYTES = 96, EL_SNAPSHOT_PLACES_MAX = 256, EL_SNAPSHOT_DEVICES_MAX = 64 };
 
-/* A line of the user's code, or what PyTorch's is nearest to it: "train.py:31 step"; "": not known. */
+/* A line of the user's code, or PyTorch's nearest: "train.py:31 step"; "": unknown. */
 struct el_snapshot_place {
     enum el_snapshot_cause cause;
     char where[EL_SNAPSHOT_PLACE_BYTES];
@@ -44,19 +42,19 @@ struct el_snapshot_place {
 
 struct el_snapshot_device {
     int64_t number;
-    size_t n_events;                               /* allocations and frees in its trace; 0: the peak is not known */
-    int64_t peak_bytes, now_bytes, reserved_bytes; /* now: of blocks; reserved: of segments, now */
-    int64_t at_peak[EL_SNAPSHOT_N_CAUSES];         /* their sum is the peak */
-    struct el_snapshot_place places[EL_SNAPSHOT_PLACES_MAX]; /* the largest first */
+    size_t n_events;                                         /* allocations and frees in its trace; 0: unknown peak */
+    int64_t peak_bytes, now_bytes, reserved_bytes;           /* now: of blocks; reserved: of segments, now */
+    int64_t at_peak[EL_SNAPSHOT_N_CAUSES];                   /* sums to the peak */
+    struct el_snapshot_place places[EL_SNAPSHOT_PLACES_MAX]; /* largest first */
     size_t n_places;
 };
 
 struct el_snapshot {
-    struct el_snapshot_device *devices; /* those that hold or held something */
+    struct el_snapshot_device *devices; /* those with memory at any time */
     size_t n;
 };
 
 enum el_status el_snapshot_read(const uint8_t *data, size_t size, const char *name, struct el_snapshot *snapshot_p);
-/* Of a file of 1 GiB at most. Blocking. */
+/* At most 1 GiB. Blocking. */
 enum el_status el_snapshot_read_file(const char *path, struct el_snapshot *snapshot_p);
 void el_snapshot_free(struct el_snapshot *snapshot);

@@ -1,31 +1,30 @@
-/* From kept spans to what a device did: unions and intersections of intervals, a step at a time, then means. What they
- * mean: docs/metrics.md. */
+/* From spans to a device's figures: unions and intersections of intervals per step, then means (docs/metrics.md). */
 #include <string.h>
 
 #include "profiles/intervals.h"
 #include "profiles/recorder_internal.h"
 
-/* The interval sets of one device in one step: of each phase, and of what follows. */
+/* One device's interval sets in one step: each phase, and these. */
 enum {
     ALL = EL_PHASE_COUNT, /* every op */
     COMPUTE,              /* C: kernels, on any stream */
     COMM,                 /* K: collectives, and copies between devices */
-    WAIT,                 /* W: the part of collectives before the last member had arrived */
+    WAIT,                 /* W: collectives before the last arrival */
     LOADING,              /* making the batch, and its copies from the host */
     BUSY,                 /* kernels and copies on the compute stream */
-    STAGE,                /* what is no bubble: all but what prepares a pass and comes after it */
+    STAGE,                /* not bubble: all but preparation and follow-up of a pass */
     WINDOW,               /* of the step */
-    GROUPS,               /* a communicator's part of K, one set each */
+    GROUPS,               /* a communicator's part of K each */
     SETS = GROUPS + EL_COMM_GROUPS_MAX
 };
 
-/* Collectives, and copies that come from another device. */
+/* Collectives, and copies from another device. */
 static bool op_is_comm(const struct el_op_info *op)
 {
     return op->op_class == EL_CLASS_COMM || (op->op_class == EL_CLASS_COPY && op->peer >= 0);
 }
 
-/* NULL: it is in no communicator, or in one more than there is room for. */
+/* NULL: no communicator, or no room. */
 static struct el_comm_figures *group_of(struct el_device_summary *sum, const struct el_op_info *op)
 {
     int g = 0;
@@ -36,7 +35,7 @@ static struct el_comm_figures *group_of(struct el_device_summary *sum, const str
     return &sum->groups[g];
 }
 
-/* As add_op has it. Operations of one communicator follow one another. */
+/* Operations of one communicator are sequential. */
 static void add_to_group(struct el_device_summary *sum, struct el_intervals *sets, const struct el_op_info *op,
                          struct el_span span, int64_t latest_ns)
 {
@@ -51,15 +50,15 @@ static void add_to_group(struct el_device_summary *sum, struct el_intervals *set
     el_intervals_add(&sets[GROUPS + (group - sum->groups)], span);
 }
 
-/* `latest_ns`: when the last member arrived at this collective; span.begin_ns for all other ops. What receives has
- * nothing to do before it is sent to: that is idle time. */
+/* `latest_ns`: the collective's last arrival; span.begin_ns for other ops. A receiver is idle until the message is
+ * sent. */
 static void add_op(struct el_intervals *sets, const struct el_op_info *op, struct el_span span, int64_t latest_ns)
 {
     bool compute = op->op_class == EL_CLASS_COMPUTE, copy = op->op_class == EL_CLASS_COPY;
     int64_t arrived_ns = el_recorder_arrival(span, latest_ns);
     if (op->link == EL_LINK_RECEIVE) span.begin_ns = arrived_ns;
     bool loads = op->phase == EL_PHASE_DATA || op->phase == EL_PHASE_H2D;
-    /* Bubbles hide what may be done before a pass and after it, they are not filled by it. */
+    /* Work before and after a pass may hide in bubbles, but does not fill them. */
     if (!loads && op->phase != EL_PHASE_OPTIMIZER) el_intervals_add(&sets[STAGE], span);
     el_intervals_add(&sets[op->phase], (struct el_span){arrived_ns, span.end_ns});
     el_intervals_add(&sets[WAIT], (struct el_span){span.begin_ns, arrived_ns});
@@ -70,7 +69,6 @@ static void add_op(struct el_intervals *sets, const struct el_op_info *op, struc
     if ((compute || copy) && op->stream == 0) el_intervals_add(&sets[BUSY], span);
 }
 
-/* Calls `act` on every set of the step. */
 static bool each_set(struct el_intervals *sets, void (*act)(struct el_intervals *))
 {
     bool failed = false;
@@ -114,7 +112,7 @@ static void add_times(struct el_device_summary *sum, struct el_intervals *sets, 
     }
 }
 
-/* A copy between devices runs on the one that receives: the other one sends as much. */
+/* A copy between devices runs on the receiver; the sender sends as much. */
 static void add_counts(struct el_device_summary *sum, const struct el_op_info *op, int position)
 {
     double sent = op->device == position ? (double)op->sent_bytes : 0;
@@ -126,7 +124,7 @@ static void add_counts(struct el_device_summary *sum, const struct el_op_info *o
     sum->flops += op->flops;
 }
 
-/* `number`: its place among the steps of its segment. */
+/* `number`: among its segment's steps. */
 static bool add_step(struct el_device_summary *sum, struct el_intervals *sets, const struct el_recorder *recorder,
                      const struct step *step, int position, size_t number)
 {

@@ -1,5 +1,3 @@
-/* The system's counters from /proc/stat and /sys by plain files. Which CPUs matter, and what the figures mean for a
- * trial, is for others to say. */
 #include "profiles/system.h"
 
 #include <dirent.h>
@@ -15,7 +13,7 @@
 
 enum { PATH_BYTES = 2048, LINE_BYTES = 512 };
 
-/* A number in a file of one line below root; -1 if there is none. */
+/* -1: none. */
 static int64_t read_number(const char *root, int cpu, const char *name)
 {
     char path[PATH_BYTES], line[64];
@@ -25,8 +23,8 @@ static int64_t read_number(const char *root, int cpu, const char *name)
     return sscanf(line, "%" SCNd64, &value) == 1 && value >= 0 ? value : -1;
 }
 
-/* "cpu3 user nice system idle iowait irq softirq steal ...": guests' time is in user's already. The lines of the CPUs
- * stand first; the one of interrupts after them is long. */
+/* "cpu3 user nice system idle iowait irq softirq steal ...": user includes guests. CPU lines come before the long one
+ * of interrupts. */
 static void read_ticks(const char *root, struct el_system_reading *reading)
 {
     char path[PATH_BYTES], line[LINE_BYTES];
@@ -50,7 +48,7 @@ static void read_frequency(const char *root, int cpu, struct el_system_reading *
 {
     int64_t khz = read_number(root, cpu, "cpufreq/scaling_cur_freq");
     if (khz <= 0) return;
-    reading->frequency_min_hz = fmin(reading->frequency_min_hz, 1e3 * (double)khz); /* fmin passes over a NAN */
+    reading->frequency_min_hz = fmin(reading->frequency_min_hz, 1e3 * (double)khz); /* fmin ignores NAN */
     reading->frequency_max_hz = fmax(reading->frequency_max_hz, 1e3 * (double)khz);
 }
 
@@ -65,19 +63,16 @@ static void read_throttling(const char *root, int cpu, struct el_system_reading 
     }
 }
 
-/* ---- how long threads of this process waited for a core that other programs had ----
- *
- * By the scheduler's own nanoseconds (/proc/self/task/N/schedstat), so in windows that are too short for ticks too. A
- * thread that waits for a core waits for whoever runs there: another program, or another thread of its own process.
- * What the latter ran on that core is the most that they can account for; only what is beyond it is put down to others.
- * The kernel's pressure (/proc/pressure/cpu) does not tell the two apart, so it is not used. */
+/* ---- waits of threads for a core taken by other programs ----  By the scheduler's nanoseconds
+ * (/proc/self/task/N/schedstat), for windows of any length. A waiting thread waits for another program or for another
+ * thread of its process; the latter's run time on that core is subtracted. The kernel's pressure (/proc/pressure/cpu)
+ * does not distinguish the two. */
 
-/* A thread that wakes waits some microseconds, on an idle machine too. */
+/* A waking thread waits some microseconds even on an idle machine. */
 static const double SHORTEST_NS = 50e6;
 
-enum { STAT_BYTES = 1024, CPU_FIELD = 36 }; /* fields after the name, which may hold blanks */
+enum { STAT_BYTES = 1024, CPU_FIELD = 36 }; /* fields after the name, which may contain blanks */
 
-/* The counters, and the CPU that it ran on last. */
 static bool read_thread(const char *root, const char *id, struct el_system_thread *thread)
 {
     char path[PATH_BYTES], text[STAT_BYTES];
@@ -114,7 +109,7 @@ static void read_threads(const char *root, struct el_system_reading *reading)
     if (!counts) reading->n_threads = -1;
 }
 
-/* Between the readings; a thread that began in between has no begin. */
+/* A thread that began in between has no begin. */
 static struct el_system_thread since(const struct el_system_reading *begin, struct el_system_thread thread)
 {
     for (int i = 0; i < begin->n_threads; i++) {
@@ -168,13 +163,13 @@ void el_system_read(const char *root, const int *cpus, int n_cpus, struct el_sys
     reading_p->clock_ns = el_clock_ns();
 }
 
-/* A counter may go back a little (iowait does): that is nothing. */
+/* A counter may go back a little (iowait). */
 static double grown(uint64_t from, uint64_t to)
 {
     return to > from ? (double)(to - from) : 0;
 }
 
-/* Returns whether the CPU's shares are known. */
+/* Whether the CPU's shares are known. */
 static bool compare_cpu(const struct el_system_ticks *begin, const struct el_system_ticks *end, double *busy_pct,
                         double *steal_pct)
 {

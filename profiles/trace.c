@@ -1,4 +1,4 @@
-/* A rank's trace file: what the lanes are called, the steps in it, phases, memory, and who waits for whom. */
+/* A rank's trace file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +15,18 @@
 struct el_trace {
     const struct el_trace_rank *rank;
     FILE *file;
-    int pid, first;        /* of this process; position of its first device */
-    int64_t next_id, step; /* the step whose events are written */
+    int pid, first;        /* first: position of its first device */
+    int64_t next_id, step; /* step: being written */
     bool comma;
 };
 
-/* One op of a step: what its events are made of. */
+/* One op of a step. */
 struct el_trace_op {
     const struct el_op_info *info;
     struct el_span span;
-    struct el_span launch; /* when the host queued it; empty: it was computed by its stream's own thread */
-    int64_t arrived_ns;    /* when the last member had come, in the span; its begin where nobody is waited for */
-    int64_t id;            /* what ties its events together */
+    struct el_span launch; /* when the host queued it; empty: its stream's thread computed it */
+    int64_t arrived_ns;    /* last arrival within the span; its begin if nobody is awaited */
+    int64_t id;            /* links its events */
 };
 
 static void trace_begin(struct el_trace *trace, char ph, const char *cat, const char *name, int pid, int tid,
@@ -35,11 +35,11 @@ static void trace_duration(struct el_trace *trace, struct el_span span);
 static void trace_text(struct el_trace *trace, const char *text);
 static int trace_thread(const struct el_op_info *op);
 
-/* One op in a trace: what PyTorch's tools expect to read of it. They tell communication by its kernel's name
- * (nccl...Kernel), copies by theirs (Memcpy ...), and take all else on a device's stream for computation; so the names
- * follow them, and what really moved the bytes stands in the arguments. */
+/* An op as PyTorch's tools expect it: they recognize communication by its kernel's name (nccl...Kernel) and copies by
+ * theirs (Memcpy ...), and treat the rest of a device's stream as computation. So names follow them, and the real
+ * transport is in the arguments. */
 
-/* "all_reduce" -> "AllReduce". */
+/* "all_reduce" -> "AllReduce" */
 static void capitals(const char *verb, char *text, size_t bytes)
 {
     size_t n = 0;
@@ -78,7 +78,7 @@ static void name_of(const struct el_op_info *op, bool on_device, char *text, siz
     }
 }
 
-/* What of the label is no kernel's name: the node of the model, or the parameter. */
+/* The label without the kernel's name: the model's node, or the parameter. */
 static const char *node_of(const struct el_op_info *op)
 {
     size_t n = op->kernel.name ? strlen(op->kernel.name) : 0;
@@ -86,7 +86,7 @@ static const char *node_of(const struct el_op_info *op)
     return op->label[n] == ' ' ? op->label + n + 1 : op->label + n;
 }
 
-/* Of the operands that are read, or written: their dimensions or types. */
+/* Dimensions or types of the operands read, or written. */
 static void put_operands(struct el_trace *trace, const struct el_op_info *op, const char *key, bool written, bool types)
 {
     struct el_op_operand operands[EL_ARGS_POINTERS];
@@ -107,7 +107,6 @@ static void put_operands(struct el_trace *trace, const struct el_op_info *op, co
     fputc(']', trace->file);
 }
 
-/* PyTorch's word for a type. */
 static const char *torch_type(const char *dtype)
 {
     static const char *const words[][2] = {{"f32", "Float"}, {"f64", "Double"},    {"i32", "Int"},
@@ -130,8 +129,8 @@ static const char *collective_name(const char *verb)
     return verb;
 }
 
-/* Who is in a collective's group, by rank in it, as far as its name and size say it: ranks of the job (all, or the
- * copies of one stage), or positions of devices where one rank's devices are among themselves. Returns how many. */
+/* A collective's members by rank in the group, as far as name and size tell: the job's ranks (all, or one stage's
+ * copies), or positions of one rank's devices. Returns how many. */
 static int find_group(const struct el_layout *layout, const struct el_op_info *op, int members[EL_SIMULATED_MAX])
 {
     const struct el_spot own = el_layout_spot(layout, op->device);
@@ -162,7 +161,7 @@ static void put_collective(struct el_trace *trace, const struct el_trace_op *op)
 {
     const struct el_op_messages *m = &op->info->messages;
     int64_t wait_ns = op->arrived_ns - op->span.begin_ns;
-    /* PyTorch says one tensor's size twice where a rank only gives or only gets. */
+    /* PyTorch repeats a tensor's size if a rank only gives or only gets. */
     uint64_t in = m->given ? m->given : m->got, out = m->got ? m->got : m->given;
     fprintf(trace->file,
             ", \"Collective name\": \"%s\", \"In msg nelems\": %" PRIu64 ", \"Out msg nelems\": %" PRIu64
@@ -178,7 +177,7 @@ static void put_collective(struct el_trace *trace, const struct el_trace_op *op)
             (double)wait_ns * 1e-3);
 }
 
-/* The host's event that is `correlated` is the one that the device's belongs to: there must be no other. */
+/* Only one host event may be `correlated` with the device's. */
 static void put_arguments(struct el_trace *trace, const struct el_trace_op *op, bool correlated)
 {
     const struct el_op_info *info = op->info;
@@ -199,7 +198,7 @@ static bool is_queued(const struct el_trace_op *op)
     return op->launch.end_ns > op->launch.begin_ns;
 }
 
-/* The host's call, and an arrow from it to what the device does. */
+/* The host's call, and an arrow to the device's work. */
 static void put_launch(struct el_trace *trace, const struct el_trace_op *op)
 {
     const struct el_op_info *info = op->info;
@@ -249,7 +248,6 @@ static void put_on_device(struct el_trace *trace, const struct el_trace_op *op)
     fputs("}}", trace->file);
 }
 
-/* The op on its thread, and on its device's stream where it is work of the device. */
 static void trace_put_op(struct el_trace *trace, const struct el_trace_op *op)
 {
     put_on_thread(trace, op);
@@ -260,7 +258,6 @@ static void trace_put_op(struct el_trace *trace, const struct el_trace_op *op)
 
 /* ---- pieces of JSON ---- */
 
-/* A text as JSON has it, in quotes. */
 static void trace_text(struct el_trace *trace, const char *text)
 {
     fputc('"', trace->file);
@@ -271,7 +268,7 @@ static void trace_text(struct el_trace *trace, const char *text)
     fputc('"', trace->file);
 }
 
-/* A time of the rank's clock on rank 0's; a virtual one from the first step on. */
+/* On rank 0's clock; virtual times from the first step on. */
 static int64_t common_ns(const struct el_trace *trace, int64_t own_ns)
 {
     const struct el_trace_rank *rank = trace->rank;
@@ -284,7 +281,7 @@ static void put_us(struct el_trace *trace, const char *key, int64_t ns)
     fprintf(trace->file, ", \"%s\": %" PRId64 ".%03d", key, ns / 1000, (int)(ns % 1000));
 }
 
-/* Begins an event: "{"ph": "X", "cat": .., "name": .., "pid": .., "tid": .., "ts": .." and leaves it open. */
+/* Leaves the event open. */
 static void trace_begin(struct el_trace *trace, char ph, const char *cat, const char *name, int pid, int tid,
                         int64_t at_ns)
 {
@@ -306,7 +303,7 @@ static void trace_duration(struct el_trace *trace, struct el_span span)
 
 /* ---- lanes ---- */
 
-/* The lane of the thread of an op's stream. The stream's own lane is its number, in the process of its device. */
+/* The lane of the thread of an op's stream. The stream's own lane is its number, in the device's process. */
 static int trace_thread(const struct el_op_info *op)
 {
     return (op->device + 1) * 1000 + op->stream;
@@ -326,7 +323,6 @@ static void put_order(struct el_trace *trace, const char *what, int pid, int tid
     fprintf(trace->file, ", \"args\": {\"sort_index\": %d}}", place);
 }
 
-/* The streams that a device's ops have in this step's list. */
 static void name_streams(struct el_trace *trace, const struct el_step_event *step, int device)
 {
     const char *name = trace->rank->devices[device - trace->first].name;
@@ -387,7 +383,7 @@ static void put_box(struct el_trace *trace, const struct el_op_info *op, struct 
     put_annotation(trace, name, trace_thread(op), span);
 }
 
-/* Ops of one phase and box that follow one another on the compute stream stand in an annotation of that name. */
+/* Consecutive ops of one phase and box on the compute stream share an annotation. */
 static void put_boxes(struct el_trace *trace, const struct el_step_event *step, int device)
 {
     const struct el_op_info *open = NULL;
@@ -419,7 +415,7 @@ static void put_memory(struct el_trace *trace, int device, const int64_t *live, 
     fputs("}}", trace->file);
 }
 
-/* A mark lies at the begin of the next op of its device's compute stream. */
+/* A mark is at the begin of the device's next op on the compute stream. */
 static void put_counters(struct el_trace *trace, const struct el_step_event *step, int device)
 {
     int64_t live[EL_TAG_COUNT];
@@ -439,7 +435,7 @@ static void put_counters(struct el_trace *trace, const struct el_step_event *ste
     }
 }
 
-/* An arrow from an op to one of another stream that waits for it. Between works of devices; else on their threads. */
+/* An arrow to an op of another stream that waits: between devices' work, else between threads. */
 static void put_end(struct el_trace *trace, char ph, const struct el_op_info *op, int64_t at_ns, int64_t id)
 {
     bool host = op->op_class == EL_CLASS_HOST;
@@ -461,7 +457,6 @@ static void put_waits(struct el_trace *trace, const struct el_step_event *step, 
 
 /* ---- steps ---- */
 
-/* Where the last member had arrived, for the device's collectives in order. */
 static void fill_arrivals(const struct el_recorder *recorder, size_t number, int device, struct el_trace_op *ops)
 {
     const struct op_list *list = el_recorder_list(recorder, &recorder->steps[number]);
@@ -470,7 +465,7 @@ static void fill_arrivals(const struct el_recorder *recorder, size_t number, int
         if (el_recorder_is_comm(&list->ops[i], device)) ops[i].arrived_ns = el_recorder_arrival(ops[i].span, *latest++);
 }
 
-/* The step's ops with their times: [step->n_ops], to be freed; NULL: no memory. */
+/* [step->n_ops], to be freed; NULL: no memory. */
 static struct el_trace_op *list_ops(const struct el_trace *trace, int n_devices, const struct el_step_event *step)
 {
     struct el_trace_op *ops = calloc((size_t)step->n_ops + 1, sizeof *ops);
@@ -506,7 +501,7 @@ static enum el_status put_step(struct el_trace *trace, int n_devices, size_t num
     return EL_OK;
 }
 
-/* The rank stands on a line of its own near the begin: tools look for it before they read the whole. */
+/* Tools look for the rank, on its own line near the begin, before reading the rest. */
 static void put_head(struct el_trace *trace)
 {
     char host[256] = "";
@@ -550,7 +545,7 @@ int64_t *el_trace_shifts(struct el_recorder *const *recorders, int n_recorders)
 
 enum el_status el_trace_write(const struct el_trace_rank *rank, int64_t cycle, const char *path)
 {
-    /* Devices' lanes have their positions for a process number. */
+    /* Devices' positions are process numbers in the trace. */
     int pid = getpid();
     struct el_trace trace = {.rank = rank, .pid = pid < EL_SIMULATED_MAX ? pid + 1000000 : pid, .next_id = 1};
     int n_devices = el_layout_of_worker(rank->layout, rank->rank, &trace.first);

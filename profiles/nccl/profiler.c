@@ -1,10 +1,8 @@
-/* libnccl-profiler-evenload.so: NCCL opens it in any program (NCCL_PROFILER_PLUGIN), and it writes a line for each
- * collective and message of the process: in the form of NCCL Inspector's lines, which `evenload comm --from` reads, and
- * beside it algorithm, protocol, channels, type, begin and end.
- *
- * A call ends with the kernels of all its channels; NCCL tells so later, from another thread, and of queueing before or
- * after it. Handles are numbers, a place and how often it was taken: one that is stale, of another process or of
- * nothing is found to be so. Nothing that happens here may harm the job: every function returns NCCL's success. */
+/* libnccl-profiler-evenload.so: NCCL opens it in any program (NCCL_PROFILER_PLUGIN), and it writes a line per
+ * collective and message: NCCL Inspector's form, which `evenload comm --from` reads, plus algorithm, protocol,
+ * channels, type, begin and end. A call ends with its channels' kernels, reported later from another thread; its
+ * queueing may be reported before or after. Handles are a place and a counter, so stale or foreign ones are detected.
+ * Nothing here may harm the job: every function returns NCCL's success. */
 #include "profiles/nccl/profiler_api.h"
 
 #include <errno.h>
@@ -21,12 +19,12 @@
 #include <unistd.h>
 
 enum { CALLS = 4096, COMMUNICATORS = 512, CHANNELS = 64, BUFFER_BYTES = 1 << 16, LINE_BYTES = 2048, NAME_BYTES = 64 };
-enum { TAKEN_SHIFT = 20, PLACE_SHIFT = 8 }; /* of handles; below: a channel's number plus one, 0 for the call itself */
+enum { TAKEN_SHIFT = 20, PLACE_SHIFT = 8 }; /* of handles; below: channel number plus one, 0 for the call */
 enum { NOT_OPENED = -1, CANNOT_WRITE = -2 };
 static const int64_t WRITE_EVERY_NS = 1000000000;
 
 struct communicator {
-    uint64_t taken, id, n_p2p; /* taken: odd while it is open */
+    uint64_t taken, id, n_p2p; /* taken: odd while open */
     int rank, ranks, nodes;    /* ranks 0: unknown */
     char name[NAME_BYTES];
 };
@@ -37,33 +35,33 @@ struct call {
     size_t count, bytes;
     int64_t begin_ns, end_ns, kernel_begin_ns, kernel_end_ns; /* the host's clock */
     uint64_t gpu_begin_ns, gpu_end_ns;
-    int place, rank, ranks, nodes, peer; /* place: of its communicator; peer: or root */
-    int channels, awaited;               /* awaited: kernels' ends */
+    int place, rank, ranks, nodes, peer; /* place: its communicator's; peer: or root */
+    int channels, awaited;               /* awaited: ends of kernels */
     bool collective;
     char name[NAME_BYTES], function[24], datatype[24], algorithm[24], protocol[16];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows; free in a child that was forked */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows; unlocked in a forked child */
 static struct {
     struct communicator communicators[COMMUNICATORS];
     struct call calls[CALLS];
-    int free[CALLS], n_free, n_ever; /* ever: places that were taken at least once */
+    int free[CALLS], n_free, n_ever; /* n_ever: places ever taken */
     char buffer[BUFFER_BYTES];
     size_t used;
     int64_t written_ns;
     pid_t process;
     char host[64];
 } the;
-static int file = NOT_OPENED; /* CANNOT_WRITE: nothing is recorded any more */
+static int file = NOT_OPENED; /* CANNOT_WRITE: recording has stopped */
 
 static int64_t now_ns(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now); /* ranks of a host are on one clock by it */
+    clock_gettime(CLOCK_REALTIME, &now); /* a host's ranks share this clock */
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Text of NCCL's into ours, as much as JSON takes as it is. */
+/* Only characters that JSON needs no escape for. */
 static void copy_text(char *to, size_t bytes, const char *from)
 {
     size_t n = 0;
@@ -81,7 +79,7 @@ static void give_up(const char *path)
     file = CANNOT_WRITE;
 }
 
-/* A fork gets a file of its own; what its parent has not written yet is the parent's. */
+/* A forked child gets its own file; its parent's buffer stays the parent's. */
 static void open_file(void)
 {
     char path[4096], host[64] = "";
@@ -95,7 +93,7 @@ static void open_file(void)
     the.written_ns = now_ns();
     mkdir(folder, 0777);
     const int length = snprintf(path, sizeof path, "%s/%s-pid%d.log", folder, the.host, (int)the.process);
-    file = -1, errno = ENAMETOOLONG; /* never the file of a path that is cut */
+    file = -1, errno = ENAMETOOLONG; /* never the file of a cut path */
     if (length < (int)sizeof path) file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0) give_up(path);
 }
@@ -161,7 +159,7 @@ static size_t size_of(const char *datatype)
     return 1;
 }
 
-/* What its time is taken from: the GPU's clock, the host's of its kernels, or only the host's of the queueing. */
+/* By the GPU's clock, the host's times of its kernels, or only the host's queueing. */
 static double time_us(const struct call *call, const char **source_p)
 {
     *source_p = "kernel_gpu";
@@ -194,7 +192,7 @@ static void finish(struct call *call)
     the.free[the.n_free++] = (int)(call - the.calls);
 }
 
-/* Where no place is free, the oldest call is written as far as it is known. */
+/* Without a free place the oldest call is written as far as known. */
 static void make_room(void)
 {
     struct call *oldest = the.calls;
@@ -221,7 +219,7 @@ static void *handle_of(const struct call *call, int channel)
     return (void *)(uintptr_t)(call->taken << TAKEN_SHIFT | place << PLACE_SHIFT | (uint64_t)(channel + 1));
 }
 
-/* The call that a handle means, while it lasts. `*channel_p` -1: the call itself. */
+/* The handle's call if it still lasts. `*channel_p` -1: the call itself. */
 static struct call *find_call(const void *handle, int *channel_p)
 {
     uint64_t bits = (uintptr_t)handle, place = bits >> PLACE_SHIFT & (CALLS - 1);
@@ -261,7 +259,7 @@ static int open_communicator(void **context_p, int *mask_p, const char *name, ui
     return 0;
 }
 
-/* Calls whose kernels were never told of, as in a graph that was captured and not launched, end here. */
+/* Calls without reported kernels, as in a captured graph that is not launched, end here. */
 static int close_communicator(void *context)
 {
     int place;
@@ -275,7 +273,7 @@ static int close_communicator(void *context)
     return 0;
 }
 
-/* Under the lock: a new call of the communicator, or NULL. */
+/* Needs the lock. A new call, or NULL. */
 static struct call *begin(void *context, int rank, const char *function, const char *datatype, size_t count, int peer)
 {
     int place;
@@ -389,7 +387,7 @@ static int start_v4(void *context, void **handle_p, struct el_nccl_event_v5 *eve
     return handle_p && event ? start(context, handle_p, event, *(const uint8_t *)&event->type) : 0;
 }
 
-/* Its communicator is told by the call, and of messages' channels nothing. */
+/* The call names its communicator; channels of messages are not reported. */
 static int start_v3(void *context, void **handle_p, struct el_nccl_event_v3 *event)
 {
     struct call *call = NULL;

@@ -1,12 +1,11 @@
-/* What NCCL asks of a profiler, in our words: its interface versions 3 to 5, which NCCL from 2.26 on looks up
- * as ncclProfiler_v5 and so on in the library that NCCL_PROFILER_PLUGIN names. Layouts are NCCL's (ext-profiler in its
- * sources); of an event's union there is what we read. Versions 1 and 2 (NCCL 2.23 to 2.25) do not tell when kernels
- * run.
+/* NCCL's profiler interface, versions 3 to 5, which NCCL from 2.26 on looks up as ncclProfiler_v5 and so on in
+ * NCCL_PROFILER_PLUGIN's library. Layouts are NCCL's (ext-profiler in its sources), with the parts that we read.
+ * Versions 1 and 2 (NCCL 2.23 to 2.25) do not report kernels.
  *
- *     init          a communicator opens; says by bits which events it wants
- *     start_event   returns a handle of our own making, which NCCL hands back and never looks into; NULL: none
- *     stop_event    of a call: the host has queued it; of a channel: its kernel has ended, told by the proxy thread
- *     record_state  of a channel in version 4 and 5: the GPU's own time of its end
+ *     init          a communicator opens; returns the wanted events as bits
+ *     start_event   returns an opaque handle; NULL: none
+ *     stop_event    of a call: the host has queued it; of a channel: its kernel has ended, from the proxy thread
+ *     record_state  of a channel in version 4 and 5: the GPU's time of its end
  *     finalize      the communicator closes */
 #pragma once
 
@@ -38,12 +37,12 @@ struct el_nccl_p2p {
     const char *datatype;
     size_t count;
     int peer;
-    uint8_t channels; /* from version 4 on */
+    uint8_t channels; /* from version 4 */
 };
 
 struct el_nccl_channel {
     uint8_t channel;
-    uint64_t gpu_ns; /* from version 4 on: GPU's clock at the begin */
+    uint64_t gpu_ns; /* from version 4: GPU clock at the begin */
 };
 
 /* Version 4's type is one byte of it. */
@@ -58,7 +57,7 @@ struct el_nccl_event_v5 {
     };
 };
 
-/* Communicators are told by their calls alone. */
+/* Only calls name their communicator. */
 struct el_nccl_event_v3 {
     uint8_t type;
     void *parent;
@@ -76,7 +75,6 @@ struct el_nccl_event_v3 {
     };
 };
 
-/* Of a state's arguments. */
 union el_nccl_state {
     uint64_t gpu_ns;
 };

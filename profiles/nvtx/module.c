@@ -1,5 +1,5 @@
-/* Steps, phases and collectives as NVTX ranges. Nothing is kept here: which phase is open follows from the op before
- * and the op after, so that every thread's ranges are its own. */
+/* Steps, phases and collectives as NVTX ranges. Stateless: the open phase follows from the neighbouring ops, so each
+ * thread's ranges are its own. */
 #include "profiles/nvtx.h"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
