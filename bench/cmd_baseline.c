@@ -1,4 +1,4 @@
-/* `evenload baseline add|show|accept`: past runs of this machine, for `evenload regress --baseline` to compare with. */
+/* `evenload baseline add|show|accept`: past runs of this machine for `evenload regress --baseline`. */
 #include <string.h>
 
 #include "bench/base/io.h"
@@ -52,7 +52,7 @@ static enum el_status add(const struct el_options *options, bool accept, int *ex
     if (from) el_store_discard(&store);
     if (interrupted) fprintf(stderr, "evenload: interrupted: nothing was added\n");
     if (interrupted && status == EL_OK) *exit_status_p = EL_EXIT_INTERRUPTED;
-    if (status == EL_ERR_TIMEOUT) *exit_status_p = EL_EXIT_USE; /* as a program that fails */
+    if (status == EL_ERR_TIMEOUT) *exit_status_p = EL_EXIT_USE; /* like a failing program */
     return status;
 }
 

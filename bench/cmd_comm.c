@@ -1,5 +1,5 @@
-/* `evenload comm`: starts the ranks as `run` does, or is one of a user's mpirun or torchrun; rank 0's document becomes
- * the record, the table and the figure. */
+/* `evenload comm`: starts the ranks, or is a rank of the user's mpirun or torchrun; rank 0's document becomes record,
+ * table and figure. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@
 
 enum { PAIR_BYTES = 4 << 20 };
 
-/* What a rank would refuse is said before any is started. */
+/* Reports what a rank would refuse, before the start. */
 static enum el_status check_given(const struct el_trial *trial)
 {
     struct el_inject injects[EL_MEMBERS_MAX];
@@ -26,7 +26,7 @@ static enum el_status check_given(const struct el_trial *trial)
     return el_trial_check_comm(trial);
 }
 
-/* What ddp with these options would be: it says how ranks are started and where devices lie. */
+/* Resolves as ddp, for launching ranks and placing devices. */
 static enum el_status resolve(struct el_options *options, struct el_trial *trial_p, struct el_wire_plan *plan_p)
 {
     struct el_trial trial = {.timeout_s = options->timeout_s, .launcher = options->launcher, .tf32 = false};
@@ -58,7 +58,7 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
 /* Data and result of each rank, on this host. */
 static enum el_status check_memory(const struct el_trial *trial, const struct el_wire_plan *plan)
 {
-    bool links = false; /* a mailbox of each partner's */
+    bool links = false; /* a mailbox per partner */
     for (int c = 0; c < plan->n_curves; c++)
         links |= plan->curves[c].operation->verb == EL_COMM_SEND || plan->curves[c].operation->uneven;
     double wanted = (1.0 + (links ? plan->n - 1 : 0)) * (double)plan->sizes[plan->n_sizes - 1],
@@ -81,7 +81,7 @@ static void say_next(const struct el_options *options, const json_t *document)
         el_say_next(EL_CMD_COMM, &next, "    (compare the algorithms)");
 }
 
-/* Writes, prints and draws. Returns the exit status. */
+/* Returns the exit status. */
 static int show(const struct el_options *options, const struct el_store *store, const json_t *document)
 {
     const json_t *curves = json_object_get(document, "curves");
@@ -105,7 +105,7 @@ static enum el_status show_two(const struct el_options *options, const json_t *d
     return EL_OK;
 }
 
-/* What was measured elsewhere, and is only shown. */
+/* Shows other measurements. */
 static int show_read(const struct el_options *options)
 {
     json_t *document;
@@ -140,7 +140,7 @@ enum el_status el_cmd_comm_worker(struct el_worker *worker)
     return el_wire_measure(&plan, &job, true, &worker->document);
 }
 
-/* No process of ours watches a user's job: when the time has passed the rank ends itself, and its launcher the rest. */
+/* Nobody supervises a user's job: after the time limit the rank ends itself, and its launcher the rest. */
 static void expire(int number)
 {
     static const char words[] = "evenload: the job did not end within --timeout\n";
@@ -149,7 +149,7 @@ static void expire(int number)
     _exit(EL_EXIT_TRIAL);
 }
 
-/* All ranks of a user's launcher have met. */
+/* After all ranks of a user's launcher have met. */
 static enum el_status take_part(struct el_options *options, struct el_bootstrap *bootstrap, json_t **document_p)
 {
     struct el_trial trial;

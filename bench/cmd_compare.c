@@ -1,5 +1,4 @@
-/* `evenload compare`: gate, then all trials in turns, each repeat in fresh processes, then what a person wants to see.
- */
+/* `evenload compare`: gate, all trials in turns, each repeat in fresh processes, then tables and sentences. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +13,7 @@
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
-/* The same run device by device, where there are several to be told apart. */
+/* The same run device by device, if there are several. */
 static void print_next(const struct el_campaign *c)
 {
     char word[EL_WORD_BYTES];
@@ -25,8 +24,7 @@ static void print_next(const struct el_campaign *c)
                  el_shell_word(c->store.dir, word, sizeof word), several ? "    (device by device)" : " --term");
 }
 
-/* Trials of another program's record of the same model and data (scripts/peer-torch): in the tables, and nowhere else.
- */
+/* Trials of another program's record of the same model and data (scripts/peer-torch), only for the tables. */
 static enum el_status read_peer(const struct el_options *options, json_t **trials_p)
 {
     char path[EL_PATH_BYTES + 16];

@@ -1,4 +1,4 @@
-/* `evenload data`: what loading costs. All numbers of workers are trials of one campaign, in turns. */
+/* `evenload data`: the cost of loading. All numbers of workers are trials of one campaign, in turns. */
 #include <string.h>
 
 #include "bench/base/io.h"
@@ -34,7 +34,7 @@ static enum el_status show(struct el_campaign *c)
     return status;
 }
 
-/* A set that is made gets files, so that there is something to read. */
+/* A synthetic set is written to files to be read. */
 static enum el_status use_files(struct el_options *options, struct el_data_files *files_p)
 {
     if (options->in_files && strcmp(options->data, "dummy") == 0)
@@ -46,7 +46,7 @@ static enum el_status use_files(struct el_options *options, struct el_data_files
     return EL_OK;
 }
 
-/* 0 is what all others are compared with. */
+/* The baseline is 0 workers. */
 static void add_none(struct el_options *options)
 {
     struct el_number_list *list = &options->workers;
@@ -57,7 +57,7 @@ static void add_none(struct el_options *options)
     list->n = n + 1;
 }
 
-/* Cold rows only where files can be made cold. */
+/* Cold rows only if the page cache can be dropped. */
 static enum el_status check_cache(struct el_options *options)
 {
     if (options->page_cache == EL_CACHE_WARM) return EL_OK;

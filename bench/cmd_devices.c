@@ -1,4 +1,4 @@
-/* `evenload devices`: backends and libraries, and why one is missing. It opens modules but starts nothing in them: no
+/* `evenload devices`: backends and libraries, and why one is missing. Opens modules without starting anything: no
  * MPI_Init, no device. */
 #include <limits.h>
 #include <math.h>
@@ -31,7 +31,7 @@ static json_t *backends(void)
     return rows;
 }
 
-/* " from FILE, FILE": which files the loader took. */
+/* " from FILE, FILE": the loader's files. */
 static void append_files(char *text, size_t bytes, const char *const begins[], size_t n)
 {
     char path[PATH_MAX];
@@ -72,7 +72,6 @@ static json_t *libraries(void)
     return rows;
 }
 
-/* Ways in which processes are started and talk to each other. */
 static json_t *ranks(void)
 {
     bool mpi = el_runner_check_mpi() == EL_OK;
@@ -104,7 +103,7 @@ static const char *number(const json_t *object, const char *path, char text[EL_F
     return text;
 }
 
-/* Each on a line, and then how they are joined, as nvidia-smi topo -m has it. */
+/* A line each, then their links, as in nvidia-smi topo -m. */
 static void print_gpus(const json_t *gpus)
 {
     char f[4][EL_FIGURE_BYTES], text[TEXT_BYTES];
@@ -126,7 +125,7 @@ static void print_gpus(const json_t *gpus)
     }
 }
 
-/* Of interfaces those that are up. */
+/* Only interfaces that are up. */
 static void print_links(const json_t *host, const json_t *gpus)
 {
     static const char *const kinds[][3] = {{"interfaces", "speed_mbit_s", "Mbit/s"},

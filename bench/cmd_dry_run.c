@@ -1,5 +1,5 @@
-/* `evenload run --dry-run`: memory of each device by tag, by the schedule that would run, whether it fits, and for
- * simulated devices with costs or a machine the step. No memory is taken, no step is run. */
+/* `evenload run --dry-run`: each device's memory by tag from the real schedule, whether it fits, and the step of
+ * simulated devices with costs or a machine. Allocates and runs nothing. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,7 @@
 #include "bench/trial/machine.h"
 #include "runtime/train/forecast.h"
 
-/* The step: of all members in one virtual time, as `run` would simulate it. `record_p`: the trial's, NULL where nothing
- * says how long ops take. */
+/* All members in virtual time, as in `run`. `record_p`: the trial's; NULL: no costs. */
 static enum el_status predict_step(const struct el_trial *trial, const struct el_dataset *dataset, json_t **record_p)
 {
     struct el_trial few = *trial;
@@ -37,7 +36,7 @@ static enum el_status predict_step(const struct el_trial *trial, const struct el
     return status;
 }
 
-/* {option: text}: what the command does not say and the forecast depends on. */
+/* {option: text}: defaults that the forecast depends on. */
 static json_t *assumed(const struct el_options *given, const struct el_trial *trial)
 {
     static const char *const names[] = {"classes", "batch", "dtype", "optimizer", "data", NULL};
@@ -57,7 +56,7 @@ static json_t *assumed(const struct el_options *given, const struct el_trial *tr
     return assumptions;
 }
 
-/* Whether it fits: into each device's limit, else into what this host has left for devices that lie in its memory. */
+/* Fits into each device's limit, else into the host's free memory for devices in it. */
 static void put_fit(json_t *document, const struct el_trial *trial, const struct el_memory_forecast *forecasts)
 {
     bool on_host = el_trial_backend(trial).on_host;
@@ -111,8 +110,7 @@ static json_t *document_of(const struct el_options *options, const struct el_tri
     return document;
 }
 
-/* Of more devices than a trial is simulated of, one by one: of those that are alike one is issued, and the same step
- * comes out. It has no bubbles. */
+/* More devices than a simulated trial may have: one of each kind is issued, with the same step. No bubbles. */
 static bool is_large(const struct el_trial *trial)
 {
     return el_trial_backend(trial).simulated && *trial->machine && !*trial->costs && trial->n_devices > EL_MEMBERS_MAX;
@@ -166,7 +164,7 @@ static enum el_status dry_run(const struct el_options *options, const struct el_
     if (document && options->json) status = el_print_json(document, stdout);
     if (document && !options->json) el_report_forecast(document, stdout);
     bool fails = el_json_is(document, "limit", "device") && json_is_false(json_object_get(document, "fits"));
-    if (fails) *exit_status_p = EL_EXIT_TRIAL; /* as the run's own, whose row would be `oom` */
+    if (fails) *exit_status_p = EL_EXIT_TRIAL; /* as the run's own, with an `oom` row */
     json_decref(document);
     json_decref(record);
     free(forecasts);

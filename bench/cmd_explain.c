@@ -1,4 +1,4 @@
-/* `evenload explain`: where the time goes from a mode's step to ddp's; `explain A B`: from one record to another. */
+/* `evenload explain`: from a mode's step to ddp's; `explain A B`: from one record to another. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "bench/explain/explain.h"
 #include "bench/page/page.h"
 
-/* The two modes by themselves, of the same job. */
+/* Suggests both modes alone, on the same job. */
 static void say_compare(const struct el_options *options)
 {
     struct el_options next;
@@ -22,7 +22,7 @@ static void say_compare(const struct el_options *options)
         const struct el_option_row *theirs = el_option_of_command(EL_CMD_COMPARE, row->name);
         bool ours_too = !strcmp(row->name, "batch") && !el_option_given(options, "batch-per-device");
         if (!(row->commands & EL_CMD_EXPLAIN) || !theirs) continue;
-        if (!ours_too && !el_option_given(options, row->name)) continue; /* compare's own batches are several */
+        if (!ours_too && !el_option_given(options, row->name)) continue; /* compare has several batches by default */
         el_option_show(row, options, value, sizeof value);
         if (*value) status = el_option_set(theirs, value, &next);
     }
@@ -38,7 +38,7 @@ static enum el_status measure(const struct el_options *options, const struct el_
     enum el_status status = el_store_create(options->out, "explain", &store);
     if (status == EL_OK) status = el_store_save_command(&store, EL_CMD_EXPLAIN, options);
     if (status == EL_OK) status = el_explain_measure(options, set, &store, &samples);
-    if (!samples) el_store_forget(&store); /* nothing can go on with the rest */
+    if (!samples) el_store_forget(&store); /* the rest cannot be resumed */
     if (status == EL_OK && !samples) *exit_status_p = el_exit_interrupted();
     if (status == EL_OK && samples) {
         json_t *document = el_explain_document(&set->trials[0], samples);
@@ -51,7 +51,7 @@ static enum el_status measure(const struct el_options *options, const struct el_
     return status;
 }
 
-/* Of run's options, " --model mlp --trace t", those that explain has too. */
+/* Keeps the options of run, " --model mlp --trace t", that explain has too. */
 static void keep_explains(const char *words, char *text, size_t bytes)
 {
     text[0] = 0;
@@ -65,7 +65,7 @@ static void keep_explains(const char *words, char *text, size_t bytes)
     }
 }
 
-/* What measures the two again, so that more is known; else the second one device by device. */
+/* Suggests measuring both again for more certainty, else the second one device by device. */
 static void say_next(const json_t *document, const struct el_side *b)
 {
     static const char run_dp[] = "evenload run --mode dp";

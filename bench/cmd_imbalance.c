@@ -1,6 +1,5 @@
-/* `evenload imbalance`: the table card by card, of a folder's records (imbalance DIR), of PyTorch's memory snapshots
- * (imbalance FILE FILE), by forecast (--dry-run), or of a campaign that launches only what is missing from its folder.
- * What is shown is bench/imbalance's. */
+/* `evenload imbalance`: the table by card from a folder (imbalance DIR), PyTorch's memory snapshots (imbalance FILE
+ * FILE), a forecast (--dry-run), or a campaign that launches what its folder lacks. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,8 +18,7 @@
 #include "bench/report/report.h"
 #include "bench/trial/trial.h"
 
-/* Paths are lines of standard output, but with --json. A folder that cannot be drawn into is no reason not to show what
- * is in it. */
+/* Paths go to standard output, except with --json. A folder that cannot be written is still shown. */
 static void draw(const json_t *run, const char *dir, bool json)
 {
     static const struct el_figure *const figures[] = {&el_figure_imbalance, &el_figure_device_steps,
@@ -47,7 +45,7 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
     return status;
 }
 
-/* After a prediction the same, measured: with all that was given for it. */
+/* Suggests measuring what was predicted, with the same options. */
 static void say_next(const struct el_options *options)
 {
     struct el_options next = *options;
@@ -61,7 +59,7 @@ static void say_next(const struct el_options *options)
                el_program_word());
 }
 
-/* Of a folder of records; `measured`: just now. */
+/* `measured`: just now. */
 static enum el_status present(const json_t *run, const struct el_options *options, const char *dir, bool measured)
 {
     EL_TRY(show(run, options, dir));
@@ -114,7 +112,7 @@ static enum el_status list_snapshots(const struct el_options *options, json_t **
     return el_input_paths(names, options->other[0] ? 2 : 1, endings, paths_p);
 }
 
-/* Files are snapshots, and so is what a folder without a record has. */
+/* Files are snapshots, and so are a folder's without a record. */
 static bool names_snapshots(const struct el_options *options)
 {
     struct stat info;
@@ -145,7 +143,7 @@ static enum el_status from_snapshots(const struct el_options *options)
     return status;
 }
 
-/* With --out the figure is drawn there; no run is put into the folder. */
+/* With --out the figure is drawn there, without a run. */
 static enum el_status show_predicted(const json_t *run, const struct el_options *options)
 {
     struct el_store store;
@@ -176,7 +174,7 @@ static bool has_shares(struct el_options *options, const char *shares)
     return strstr(list, one);
 }
 
-/* Those that an earlier command has found in the folder. */
+/* Shares found by an earlier command in the folder. */
 static enum el_status add_earlier(const struct el_options *options, struct el_options *grown)
 {
     char path[EL_PATH_BYTES + 16];
@@ -192,7 +190,7 @@ static enum el_status add_earlier(const struct el_options *options, struct el_op
     return EL_OK;
 }
 
-/* The options with all shares that are known before anything runs: equal ones, for memory also what is best. */
+/* Adds the shares known before measuring: equal ones, for memory also the best. */
 static enum el_status begin_solution(const struct el_options *options, struct el_options *grown,
                                      struct el_solution *solution)
 {
@@ -210,7 +208,7 @@ static enum el_status begin_solution(const struct el_options *options, struct el
     return status == EL_OK ? add_earlier(options, grown) : status;
 }
 
-/* Measures what is found until nothing better is. */
+/* Measures until nothing better is found. */
 static enum el_status solve(struct el_campaign *c, struct el_options *grown, struct el_solution *solution)
 {
     for (bool found = true; found && !el_runner_interrupted();) {
@@ -247,7 +245,7 @@ static enum el_status show_campaign(struct el_campaign *c)
     return present(c->run, c->options, c->store.dir, true);
 }
 
-/* Before a folder is made; one that is there may be complete. */
+/* Before a folder is made; an existing one may be complete. */
 static enum el_status check_fresh(const struct el_options *options)
 {
     struct el_trial_set set;
@@ -279,7 +277,7 @@ static enum el_status measure(const struct el_options *given, int *exit_status_p
     return el_end_campaign(&campaign, status, "the same command and --out", show_campaign, exit_status_p);
 }
 
-/* What was given comes on top of a preset, and has to go with it. */
+/* Given options override the preset. */
 static enum el_status read_over_preset(struct el_options *options)
 {
     struct el_options preset = {.n_modes = 0};
@@ -290,7 +288,7 @@ static enum el_status read_over_preset(struct el_options *options)
     return el_options_check_together(options);
 }
 
-/* One mode, one batch: the one that shares matter most for, and the largest of the default. */
+/* One mode and batch: the mode for which shares matter most, the default's largest batch. */
 static enum el_status prepare_solution(struct el_options *options)
 {
     bool batch = el_option_given(options, "batch") || el_option_given(options, "batch-per-device");

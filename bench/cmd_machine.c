@@ -1,7 +1,6 @@
-/* `evenload machine`: this machine's rates, as a file that --machine of simulated devices takes. Arithmetic, memory and
- * launches come from short training of an mlp in one process, by its ops, and so do products by size; attention comes
- * from a gpt; links from exchanges between two devices, by
- * the measurement of `evenload comm`. What cannot be measured on one host, the network, is left out. */
+/* `evenload machine`: measures this machine's rates as a file for --machine. Arithmetic, memory, launches and products
+ * by size come from short training of an mlp in one process, by op; attention from a gpt; links from `evenload comm`
+ * between two devices. One host cannot measure the network. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,7 @@ enum { BATCH_MAX = 16384, TOKENS = 2048 };
 
 /* ---- training ---- */
 
-/* One launch of plain training on the first device, in this process; its document. */
+/* One launch of plain training on the first device, in this process. */
 static enum el_status train(const struct el_device_name *device, const char *dtype, const char *model,
                             json_t **repeat_p)
 {
@@ -49,7 +48,7 @@ static enum el_status train(const struct el_device_name *device, const char *dty
     return status;
 }
 
-/* All products are of batch x width x width. */
+/* All products are batch x width x width. */
 static enum el_status train_mlp(const struct el_device_name *device, const char *dtype, int width, int batch,
                                 json_t **repeat_p)
 {
@@ -59,8 +58,7 @@ static enum el_status train_mlp(const struct el_device_name *device, const char 
     return train(device, dtype, model, repeat_p);
 }
 
-/* Of ops whose name begins so, in that phase ("": any), the median of `bytes` of one over its time, or of the time
- * itself. NAN: there are none. */
+/* Median over ops with this name's begin and phase ("": any) of bytes over time, or of time. NAN: none. */
 static double median_of(const json_t *repeat, const char *label, const char *phase, bool bytes_per_s)
 {
     double values[OPS_MAX];
@@ -104,7 +102,7 @@ static const struct type {
     const char *dtype, *given;
 } types[] = {{"f32", "f32"}, {"bf16", "f32 --precision bf16"}};
 
-/* The largest product takes a tenth of a second at most. A file has a launch beside the rate. */
+/* The largest product takes at most a tenth of a second. The file has launches separately. */
 static enum el_status measure_products(const struct el_device_name *device, const struct type *type,
                                        struct el_machine *machine)
 {
@@ -122,11 +120,11 @@ static enum el_status measure_products(const struct el_device_name *device, cons
     return EL_OK;
 }
 
-/* Forward and backward together, with the FLOPs of the pairs that see each other (kernels/ops.c). */
+/* Forward and backward, with the FLOPs of pairs that see each other (kernels/ops.c). */
 static enum el_status measure_attention(const struct el_device_name *device, const struct type *type,
                                         struct el_machine *machine)
 {
-    const int width = el_backend_facts(device->backend).on_host ? 128 : 256; /* a GPU takes more to be full */
+    const int width = el_backend_facts(device->backend).on_host ? 128 : 256; /* a GPU needs more to be full */
     for (int seq = 256; seq <= 2048; seq *= 8)
         for (int head = 64; head <= 128; head *= 2) {
             const double sides[3] = {seq, head}, flops = 14.0 * TOKENS * width * (seq + 1) / 2;
@@ -179,8 +177,7 @@ static enum el_status exchange(const struct el_device_name devices[2], json_t **
     return status;
 }
 
-/* Cold where it was measured so, as a step finds its memory. A message's latency here contains the collective's own
- * launch. */
+/* Cold if measured, as in a step. A message's latency here includes the collective's launch. */
 static enum el_status measure_links(const struct el_device_name devices[2], struct el_machine *machine)
 {
     json_t *document = NULL;

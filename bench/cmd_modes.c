@@ -1,5 +1,4 @@
-/* `evenload modes`: what each mode does, what its loss is equal to, what it holds and sends, which options it takes;
- * all of it from the modes' rows. */
+/* `evenload modes`: each mode's row: function, loss, memory, traffic, options. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +7,7 @@
 #include "bench/commands.h"
 #include "runtime/modes/mode_info.h"
 
-/* What is cut has one rank a copy of the model. */
+/* Modes with pieces have one rank per copy of the model. */
 static const char *loss_of(const struct el_mode_info *mode)
 {
     if (mode->loss == EL_LOSS_OF_BATCH) return "single's";

@@ -1,5 +1,4 @@
-/* `evenload plan`: in which modes and meshes does a model fit, and which is best? By forecast; nothing is run. What a
- * row is, and how it comes, is bench/plan's. */
+/* `evenload plan`: modes and meshes in which a model fits, and the best one, by forecast (bench/plan). */
 #include <limits.h>
 #include <malloc.h>
 #include <math.h>
@@ -18,7 +17,7 @@
 #include "bench/trial/machine.h"
 
 static const char *const DEFAULT_MACHINE = "h100-sxm";
-enum { N_TRIES = 2, TRIED_MAX = 512 }; /* where nothing fits: of more devices */
+enum { N_TRIES = 2, TRIED_MAX = 512 }; /* more devices, if nothing fits */
 
 static int64_t count_fits(const json_t *rows)
 {
@@ -27,8 +26,7 @@ static int64_t count_fits(const json_t *rows)
     return n;
 }
 
-/* Where nothing fits: the first of the next numbers of devices, among which the state could be divided, on which
- * something does. */
+/* If nothing fits: the first larger number of devices, dividing the state enough, on which something does. */
 static enum el_status find_more(const struct el_options *options, json_t *document)
 {
     struct el_options run;
@@ -81,7 +79,7 @@ static enum el_status make_document(const struct el_options *options, json_t **d
     return status;
 }
 
-/* What all rows have in common, before the rest. */
+/* The common fields. */
 static enum el_status put_head(const struct el_options *options, const char *shape, json_t **document_p)
 {
     struct el_options run;
@@ -114,7 +112,7 @@ static enum el_status put_head(const struct el_options *options, const char *sha
     return EL_OK;
 }
 
-/* What people train large models on, and in, where nothing is said. */
+/* Usual defaults for training large models. */
 static void fill_in(struct el_options *options)
 {
     const bool typed = el_option_given(options, "dtype") || el_option_given(options, "precision");
@@ -129,7 +127,7 @@ enum el_status el_cmd_plan(struct el_options *options, int *exit_status_p)
     char shape[EL_PLAN_SHAPE_BYTES] = "";
     const bool several = options->sizes.n > 1;
     json_t *document;
-    mallopt(M_MMAP_THRESHOLD, INT_MAX); /* what one row frees the next one takes: no page is cleared twice */
+    mallopt(M_MMAP_THRESHOLD, INT_MAX); /* reuses memory from row to row without clearing pages again */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     if (options->n_batches > 1) return el_fail(EL_ERR_INVALID, "--batch: 'plan' takes one");
     if (*options->out && !several)

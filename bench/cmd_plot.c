@@ -1,11 +1,11 @@
-/* `evenload plot DIR`: the plots again, from the run's files alone. What is drawn is plot.h's business. */
+/* `evenload plot DIR`: plots from the run's files. */
 #include <string.h>
 
 #include "bench/commands.h"
 #include "bench/page/page.h"
 #include "bench/plot/plot.h"
 
-/* Of a command that makes no trials. */
+/* For a command without trials. */
 static enum el_status plot_document(const struct el_printed_kind *kind, const struct el_options *options)
 {
     const char *names[EL_PRINTED_FIGURES_MAX];

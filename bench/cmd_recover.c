@@ -1,5 +1,5 @@
-/* `evenload recover`: what a lost rank costs. Runs a job undisturbed and with checkpoints, in turns, and then with
- * ranks that are killed or stopped and a job that is started again. */
+/* `evenload recover`: the cost of a lost rank. Runs a job undisturbed and with checkpoints in turns, then a job with
+ * killed or stopped ranks and restarts. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "bench/stats/stats.h"
 #include "runtime/state/checkpoint.h"
 
-/* One of the jobs: its document is `trials.0` of a record of `run`. */
+/* A job; its document is `trials.0` of a record of `run`. */
 struct job {
     const char *kind;
     int number;
@@ -66,7 +66,7 @@ static void job_options(const struct recover *recover, const struct job *job, st
     run->max_restarts = recover->n_falls;
 }
 
-/* *trial_p NULL: it was interrupted. */
+/* *trial_p NULL: interrupted. */
 static enum el_status run_job(struct recover *recover, const struct job *job, json_t **trial_p)
 {
     struct el_options run;
@@ -93,7 +93,7 @@ static enum el_status run_job(struct recover *recover, const struct job *job, js
     return status;
 }
 
-/* From one checkpoint to the next. */
+/* Between checkpoints. */
 static double steps_between(const json_t *trial)
 {
     const double every = el_json_number(trial, "checkpoints.every");
@@ -101,7 +101,7 @@ static double steps_between(const json_t *trial)
     return (double)json_array_size(json_object_get(trial, "loss")) / el_json_number(trial, "checkpoints.n");
 }
 
-/* Mean time of a step with all that stands between steps. */
+/* Mean time per step including the time between steps. */
 static double whole_step_ms(const json_t *trial)
 {
     const double exposed = el_json_number(trial, "checkpoints.copy_ms") + el_json_number(trial, "checkpoints.wait_ms"),
@@ -110,7 +110,7 @@ static double whole_step_ms(const json_t *trial)
            (isnan(exposed) ? 0 : exposed / every);
 }
 
-/* Whether the losses behind the last fall are the undisturbed job's, bit for bit. */
+/* Whether the losses after the last fall equal the undisturbed job's, bit for bit. */
 static bool same_losses(const json_t *whole, const json_t *rest)
 {
     const json_t *a = json_object_get(whole, "loss"), *b = json_object_get(rest, "loss");
@@ -134,7 +134,7 @@ static json_t *intervals(double mtbf_s, double checkpoint_s, double recovery_s, 
     return rows;
 }
 
-/* Percent of the time, by the halves of all intervals; not valid if a checkpoint is written for longer than half. */
+/* Per cent of the time, from halves of all intervals; invalid if writing a checkpoint takes longer than half. */
 static struct el_interval cost_in_jobs(const struct recover *recover, json_t *const *checkpoints, double step_ms,
                                        size_t *n_p)
 {
@@ -159,7 +159,7 @@ static struct el_interval cost_in_jobs(const struct recover *recover, json_t *co
     return cost;
 }
 
-/* The index of a job's last checkpoint; NULL: there is none. New reference. */
+/* NULL: none. New reference. */
 static json_t *last_index(const struct recover *recover, const char *kind)
 {
     char dir[EL_PATH_BYTES], folder[EL_PATH_BYTES], path[EL_PATH_BYTES + 16];
@@ -173,8 +173,8 @@ static json_t *last_index(const struct recover *recover, const char *kind)
     return index;
 }
 
-/* From the last checkpoints of the job with lost ranks, and of one without: "job_bytes" of all workers' files, and
- * whether these have the same bits, which files' hashes say; null where there are none of the same step. */
+/* Compares the last checkpoints with and without lost ranks: "job_bytes" of all workers' files, and equal bits by the
+ * files' hashes; null without a common step. */
 static void put_last(const struct recover *recover, json_t *own, json_t **same_p)
 {
     json_t *fallen = last_index(recover, "fallen"), *whole = last_index(recover, "checkpoints"),
@@ -188,7 +188,7 @@ static void put_last(const struct recover *recover, json_t *own, json_t **same_p
     json_decref(whole);
 }
 
-/* From the jobs' documents: undisturbed and checkpoints [n], and the one with lost ranks. */
+/* `undisturbed` and `checkpoints`: [n]. */
 static enum el_status make_document(const struct recover *recover, json_t *const *undisturbed,
                                     json_t *const *checkpoints, const json_t *fallen, json_t **document_p)
 {
@@ -263,7 +263,7 @@ static enum el_status run_jobs(struct recover *recover, json_t **undisturbed, js
     return run_job(recover, &(struct job){"fallen", 1, true, recover->falls}, fallen_p);
 }
 
-/* Before anything is run: that the job can be, and has those ranks. */
+/* Before anything runs: the job is possible and has those ranks. */
 static enum el_status check(const struct recover *recover)
 {
     struct el_options run = *recover->options;

@@ -1,6 +1,5 @@
-/* `evenload regress`: did it get slower? Two programs interleaved (--ab), or a run and a store of sessions.
- * What is judged and how is bench/regress/'s; here are the command line, the files it asks for, the exit status, and
- * what to do next. */
+/* `evenload regress`: interleaves two programs (--ab), or compares a run with a store of sessions (bench/regress).
+ * Here: command line, output files, exit status, next steps. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,13 +17,13 @@
 #include "bench/regress/launches.h"
 #include "bench/regress/store.h"
 
-/* What there is to compare. */
+/* What is compared. */
 enum way { AB = 1, FROM = 2, STORE = 4 };
 
-/* Options that would do nothing in another way. */
+/* Options that are useless in other ways. */
 static const struct only {
     unsigned ways;
-    const char *options; /* between blanks */
+    const char *options; /* separated by blanks */
     const char *words;
 } only[] = {
     {AB, " blocks budget max-samples seed ", "two programs launched interleaved (--ab)"},
@@ -83,22 +82,22 @@ static enum el_status check(const struct el_options *options)
     return check_together(options);
 }
 
-/* Before anything is measured: whether the file can be written, or be made in its folder. */
+/* Whether the file can be written, or made in its folder; checked before measuring. */
 static enum el_status check_file(const char *option, const char *path)
 {
     char folder[EL_PATH_BYTES];
-    struct stat info = {.st_mode = S_IFREG}; /* of one that is not there */
+    struct stat info = {.st_mode = S_IFREG}; /* if it does not exist */
     if (!*path) return EL_OK;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return el_fail(EL_ERR_INVALID, "--%s: %s is a folder: give the name of a file", option, path);
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    /* A file is made beside the one that it replaces; a pipe or a device is written to. */
+    /* files are replaced in their folder; pipes and devices are written to */
     if (S_ISREG(info.st_mode) ? access(folder, W_OK | X_OK) == 0 : access(path, W_OK) == 0) return EL_OK;
     return el_fail_errno("--%s: %s cannot be written", option, path);
 }
 
-/* `dir`: where --from's launches go, as the run that is judged. */
+/* `dir`: for --from's launches, the judged run. */
 static enum el_status read_runs(const struct el_options *options, struct el_regress_set *set, const char *dir)
 {
     const struct el_regress_options *r = &options->regress;
@@ -112,7 +111,7 @@ static enum el_status read_runs(const struct el_options *options, struct el_regr
     return EL_OK;
 }
 
-/* Every form that was asked for, and the record. */
+/* All requested forms, and the record. */
 static enum el_status write_files(const struct el_options *options, const struct el_store *store,
                                   const json_t *document)
 {
@@ -127,7 +126,7 @@ static enum el_status write_files(const struct el_options *options, const struct
     return EL_OK;
 }
 
-/* Keeps the run that was judged, unless it is worse or cannot be read: so a store fills from the first run on. */
+/* Keeps the judged run unless it is worse or unreadable, so a store fills from the first run. */
 static enum el_status add_to_store(const struct el_options *options, const struct el_regress_set *set, const char *dir,
                                    bool *added_p)
 {
@@ -166,15 +165,14 @@ static void print_outcome(const struct el_options *options, const struct el_regr
         fputs("INCONCLUSIVE, and exit status 0 only because of --inconclusive pass.\n", out);
 }
 
-/* ---- what to do next: which advice helps is found by judging again, for a larger --min-effect passes only what is
- * already known to be small, and more blocks only shrink what chance does ---- */
+/* ---- next steps: judged again to find useful advice: a larger --min-effect only passes effects known to be small,
+ * more blocks only reduce chance ---- */
 
 enum { BLOCKS_MAX = 200 };
-/* Nobody who asks for a gate lets more than this through. */
+/* No gate accepts more. */
 static const int MIN_EFFECT_MAX_PCT = 10;
 
-/* Of a stored baseline the run that was judged becomes a session, or the level; where it is that already, only another
- * run helps. */
+/* For a stored baseline the judged run becomes a session or the level; if it already is, only another run helps. */
 static void print_of_store(const char *store, bool found, bool in_store, const char *run, FILE *out)
 {
     if (in_store)
@@ -184,7 +182,7 @@ static void print_of_store(const char *store, bool found, bool in_store, const c
         el_baseline_print_next(store, run, found, out);
 }
 
-/* Whether nothing would be left open, were only effects above so many per cent to count. */
+/* Whether everything is decided if only effects above `pct` per cent count. */
 static bool decides(const struct el_regress_set *set, int pct)
 {
     struct el_regress_set other = *set;
@@ -198,7 +196,7 @@ static bool decides(const struct el_regress_set *set, int pct)
     return decided;
 }
 
-/* Blocks that would decide all that is open; 0: no number up to 200 would. */
+/* Blocks that would decide all open cells; 0: none up to 200. */
 static int deciding_blocks(const struct el_regress_set *set)
 {
     int more = 0;
@@ -223,8 +221,8 @@ static void print_of_open_ab(const struct el_options *options, const struct el_r
         fputs("with longer launches, fewer metrics (--metric) or a quieter machine\n", out);
 }
 
-/* What to do next, and never what cannot help: "Next: ...". `run`: the folder of the run that was judged, "" with
- * --ab. `added`: it was kept in the store. */
+/* Prints "Next: ..." with useful advice only. `run`: the judged run's folder, "" with --ab. `added`: kept in the
+ * store. */
 static void print_next(const struct el_options *options, const struct el_regress_set *set, const char *run, bool added,
                        FILE *out)
 {
@@ -281,7 +279,7 @@ static enum el_status regress(const struct el_options *options, struct el_regres
     return status;
 }
 
-/* Whatever it is that cannot be made or written: 1 is a regression, and nothing else. */
+/* All other failures exit with EL_EXIT_USE: 1 means a regression only. */
 enum el_status el_cmd_regress(struct el_options *options, int *exit_status_p)
 {
     struct el_regress_set set = {0};

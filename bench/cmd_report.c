@@ -1,4 +1,4 @@
-/* `evenload report DIR`: the run as one page, from its files alone. What is on it is page.h's business. */
+/* `evenload report DIR`: the run as one page, from its files. */
 #include <string.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include "bench/page/page.h"
 #include "bench/plot/plot.h"
 
-/* A record's pictures are drawn where there are none yet; without gnuplot the page has tables alone. */
+/* Draws a record's missing pictures; without gnuplot the page has only tables. */
 static void draw_missing(const struct el_printed_kind *kind, const char *dir)
 {
     char picture[EL_PATH_BYTES + 32];

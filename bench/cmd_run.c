@@ -1,5 +1,4 @@
-/* `evenload run`: one trial, launched by this process, which is never a rank itself. As a rank of a user's mpirun
- * or torchrun it goes another way: cmd_run_rank.c. */
+/* `evenload run`: one trial, launched by this process, which is never a rank (see cmd_run_rank.c). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,7 +14,7 @@
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
-/* `written`: the files are there; else (a full disk) the tables are all that there is. */
+/* `written`: files exist; on a full disk the tables are all. */
 static void print_result(const struct el_campaign *c, bool written)
 {
     json_t *trial = el_json_at(c->run, "trials.0");
@@ -69,7 +68,7 @@ static enum el_status run_self(const struct el_options *options, int *exit_statu
     return status;
 }
 
-/* recover has these too, and its own folders. */
+/* recover has these options with its own folders. */
 static enum el_status check_checkpoint_options(const struct el_options *options)
 {
     static const char *const names[] = {"checkpoint-every", "checkpoint-keep", "checkpoint-async"};

@@ -1,6 +1,6 @@
-/* `evenload run` started as a rank by a user's mpirun or torchrun: takes its place among the others; the world's size
- * is the number of devices, or in a mode with several a rank a part of it. Rank 0 keeps the folder and prints. No
- * process of ours watches such a job, so each rank keeps --timeout itself. */
+/* `evenload run` as a rank of the user's mpirun or torchrun: the world's size gives the number of devices, or a part of
+ * it in modes with several per rank. Rank 0 keeps the folder and prints. Nobody supervises the job, so each rank
+ * enforces --timeout. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,26 +16,26 @@
 #include "bench/trial/trial.h"
 #include "runtime/base/clock.h"
 
-/* MEETING_S: what rank 0 waits for others by default. OTHERS_S: by how much the others wait longer than rank 0, who
- * knows more and has the first word. */
+/* MEETING_S: rank 0's default wait for others. OTHERS_S: how much longer the others wait, so that rank 0, which knows
+ * more, reports first. */
 enum { MEETING_S = 60, OTHERS_S = 2 };
 
-/* The rank as the thread sees it that keeps its time limit. All but the first two are changed under the lock, by which
- * either the job's thread goes on or the limit ends the process, never both. */
+/* The rank for its time-limit thread. All but the first two change under the lock, with which either the job's thread
+ * goes on or the limit ends the process. */
 struct watched {
     const struct el_launch_place *place;
     double timeout_s;
-    pthread_mutex_t lock; /* kept for good by the thread once the time has passed */
+    pthread_mutex_t lock; /* kept by the thread after the time limit */
     pthread_cond_t news;
     int64_t end_ns;
-    bool over;                      /* nothing is left to be watched */
-    struct el_bootstrap *bootstrap; /* NULL: the ranks have not met yet */
+    bool over;                      /* nothing is left to watch */
+    struct el_bootstrap *bootstrap; /* NULL: the ranks have not met */
     struct el_campaign *campaign;   /* while rank 0 measures, else NULL */
     const struct el_trial *trial;
     int repeat;
 };
 
-/* The time has passed: a row for the launch, a line with the ranks that do not answer, and the end of all ranks. */
+/* Time limit: a row for the launch, a line with silent ranks, the end of all ranks. */
 static void expire(const struct watched *w)
 {
     char silent[96] = "", reason[256];
@@ -63,7 +63,7 @@ static void *keep_time(void *context)
     return NULL;
 }
 
-/* The next part begins, with a limit of its own; `campaign` as above, NULL once rank 0 does not measure. */
+/* Begins a part with its own limit; `campaign` as above. */
 static void begin_part(struct watched *w, struct el_bootstrap *bootstrap, struct el_campaign *campaign, int repeat)
 {
     pthread_mutex_lock(&w->lock);
@@ -99,7 +99,7 @@ static enum el_status check_size(int size)
     return size <= EL_MEMBERS_MAX ? EL_OK : el_fail(EL_ERR_INVALID, "%d ranks: at most %d", size, EL_MEMBERS_MAX);
 }
 
-/* The user's options get the world's devices and processes. */
+/* Sets the world's devices and processes. */
 static enum el_status take_place(struct el_options *options, const struct el_launch_place *place,
                                  struct el_bootstrap *bootstrap)
 {
@@ -108,7 +108,7 @@ static enum el_status take_place(struct el_options *options, const struct el_lau
     if (size > 1 && el_mode_find(mode)->one_process)
         return el_fail(EL_ERR_INVALID, "mode %s is one process, but %s started %d: start it without %s", mode,
                        place->launcher, size, place->launcher);
-    bool several = el_mode_find(mode)->many_a_rank; /* devices a rank */
+    bool several = el_mode_find(mode)->many_a_rank; /* devices per rank */
     if (asked && asked != size && !(several && asked % size == 0))
         return el_fail(EL_ERR_INVALID, "--devices %d, but %s started %d ranks: %s; leave --devices out", asked,
                        place->launcher, size, several ? "each takes as many" : "a rank has one device");
@@ -130,7 +130,7 @@ static void print_result(const struct el_campaign *c)
     }
 }
 
-/* Rank 0 first: it makes the folder, and says which checkpoint the job goes on from. */
+/* Rank 0 first: it makes the folder and chooses the checkpoint to resume from. */
 static enum el_status begin(struct el_campaign *campaign, struct el_trial_set *others, const struct el_options *options,
                             struct el_bootstrap *bootstrap)
 {
@@ -155,11 +155,11 @@ static int work(const struct el_options *options, struct watched *watched)
     if (status != EL_OK) {
         el_trials_free(&others);
         if (first) el_exit_failed(status);
-        return EL_EXIT_USE; /* also where another rank was refused */
+        return EL_EXIT_USE; /* also if another rank was refused */
     }
     struct el_trial_set *set = first ? &campaign.set : &others;
     struct el_job job = {.trial = set->trials, .dataset = set->dataset, .bootstrap = bootstrap};
-    watched->trial = job.trial; /* read with a campaign only */
+    watched->trial = job.trial; /* used only with a campaign */
     int exit_status = 0;
     for (int r = 0; r < options->repeats; r++) {
         json_t *document = NULL;
@@ -168,7 +168,7 @@ static int work(const struct el_options *options, struct watched *watched)
         status = el_job_measure(&job, &document);
         begin_part(watched, bootstrap, NULL, r);
         if (status != EL_OK) exit_status = EL_EXIT_TRIAL;
-        if (status == EL_ERR_PEER && !first) /* rank 0 may be the one that is gone */
+        if (status == EL_ERR_PEER && !first) /* rank 0 may be lost */
             fprintf(stderr, "evenload: rank %d: %s\n", el_bootstrap_rank(bootstrap), el_error_message());
         if (!document) continue;
         enum el_status written = el_store_save_repeat(&campaign.store, job.trial, r, document);
@@ -189,7 +189,7 @@ enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launc
     struct watched watched = {.place = place, .timeout_s = options->timeout_s};
     struct el_bootstrap *bootstrap = NULL;
     double meeting_s = options->timeout_s < MEETING_S ? options->timeout_s : MEETING_S;
-    bool first = true; /* whoever does not meet the others says why */
+    bool first = true; /* a rank that does not meet the others says why */
     pthread_t thread;
     setenv("NO_COLOR", "1", 1); /* mpirun gives its ranks a terminal, wherever its own output goes */
     EL_TRY(check_size(place->size));
@@ -204,7 +204,7 @@ enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launc
     if (status == EL_OK) status = take_place(options, place, bootstrap);
     if (status == EL_OK)
         *exit_status_p = work(options, &watched);
-    else /* said before a rank ends, for then mpirun ends the others */
+    else /* printed before a rank ends, as mpirun then ends the others */
         *exit_status_p = first ? el_exit_failed(status) : EL_EXIT_USE;
     end_watch(&watched, thread);
     el_bootstrap_close(bootstrap);

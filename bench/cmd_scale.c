@@ -1,5 +1,5 @@
-/* `evenload scale`: what more devices bring. All counts and modes are trials of one campaign, in turns; with the folder
- * of an earlier one it measures what is missing, and as `evenload scale DIR` it only reads. */
+/* `evenload scale`: the gain of more devices. All counts and modes are one campaign, in turns; an earlier folder is
+ * completed; `evenload scale DIR` only reads. */
 #include <string.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ static enum el_status show_campaign(struct el_campaign *c)
     return show(c->options, c->run, c->store.dir);
 }
 
-/* The first trial that was not finished. */
+/* Reports the first unfinished trial. */
 static enum el_status check_predicted(const json_t *run)
 {
     EL_EACH(trial, json_object_get(run, "trials"))
@@ -64,8 +64,7 @@ static enum el_status check_predicted(const json_t *run)
     return EL_OK;
 }
 
-/* A campaign of its own, on simulated devices. It is made anew each time: the records under it change with each further
- * launch. `given`: with --costs and --machine. */
+/* A campaign on simulated devices, made anew each time, as its records grow. `given`: with --costs and --machine. */
 static enum el_status predict(const struct el_campaign *measured, const struct el_options *given)
 {
     struct el_options options = *measured->options;
@@ -78,7 +77,7 @@ static enum el_status predict(const struct el_campaign *measured, const struct e
     snprintf(options.counts_backend, sizeof options.counts_backend, "sim");
     options.n_counts = given->sizes.n;
     memcpy(options.counts, given->sizes.v, sizeof options.counts);
-    if (*options.costs) { /* of what was measured here, with its plain single, which stands in front */
+    if (*options.costs) { /* measured here, with its plain single, which is first */
         options.n_modes--;
         memmove(options.modes, options.modes + 1, sizeof options.modes[0] * (size_t)options.n_modes);
     }
@@ -114,7 +113,7 @@ static enum el_status prepare(struct el_options *options)
     if (asked.sizes.n && (facts.simulated || !facts.computes))
         return el_fail(EL_ERR_INVALID, "--predict goes on from devices that were measured: --devices %s has none",
                        options->counts_backend);
-    if (asked.sizes.n) *options->costs = *options->machine = 0; /* of what is predicted */
+    if (asked.sizes.n) *options->costs = *options->machine = 0; /* only for the prediction */
     memcpy(last.backend, options->counts_backend, sizeof last.backend);
     last.index = options->counts[options->n_counts - 1] - 1;
     return el_devices_check(&last, 1);

@@ -1,4 +1,4 @@
-/* `evenload selfcheck`: plants five disturbances on this machine, and says what was found of each. */
+/* `evenload selfcheck`: injects five disturbances on this machine and reports which were found. */
 #include "bench/base/io.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"

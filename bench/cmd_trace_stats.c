@@ -1,6 +1,5 @@
-/* `evenload trace-stats DIR`: traces of PyTorch's profiler, each by itself and all of a job beside one another;
- * `trace-stats A B`: what changed from one job to another. The arithmetic is profiles/kineto.h's, profiles/relate.h's
- * and explain's. */
+/* `evenload trace-stats DIR`: traces of PyTorch's profiler, singly and related; `trace-stats A B`: the change between
+ * two jobs. */
 #include "bench/commands.h"
 #include "bench/page/page.h"
 #include "bench/traces/traces.h"

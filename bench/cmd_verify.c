@@ -1,5 +1,5 @@
-/* `evenload verify`: does this build compute right, here? Starts jobs of one to four processes, each of which trains
- * every mode that it can, and says what is not as it must be. */
+/* `evenload verify`: does this build compute correctly here? Starts jobs of one to four processes that train every
+ * possible mode. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 static const char *const backends[] = {"cpu", "cuda"};
 static const char DATA[] = "sentences.txt";
 
-/* Appends what rank 0 has written: an object a line, of which the last may be cut where it was ended. */
+/* Appends rank 0's objects, one per line; the last may be cut. */
 static void read_lines(const char *path, json_t *cells)
 {
     FILE *file = fopen(path, "r");
@@ -30,7 +30,7 @@ static void read_lines(const char *path, json_t *cells)
     if (file) fclose(file);
 }
 
-/* For the launcher: as ddp with a device a process would be started. */
+/* Launched like ddp with a device per process. */
 static struct el_trial job_of(const struct el_options *options, const char *backend, int procs)
 {
     struct el_trial trial = {.timeout_s = options->timeout_s,
@@ -44,7 +44,7 @@ static struct el_trial job_of(const struct el_options *options, const char *back
     return trial;
 }
 
-/* A job of so many processes. One that ended before its end is a cell that failed. */
+/* A job that ended early is a failed cell. */
 static enum el_status launch(const struct el_store *store, const struct el_options *options, const char *backend,
                              int procs, json_t *cells)
 {
@@ -61,7 +61,7 @@ static enum el_status launch(const struct el_store *store, const struct el_optio
     if (status != EL_OK && status != EL_ERR_PEER) return status;
     read_lines(path, cells);
     unlink(path);
-    if (status == EL_OK || el_runner_interrupted()) return EL_OK; /* what it had is there */
+    if (status == EL_OK || el_runner_interrupted()) return EL_OK; /* its results are kept */
     json_array_append_new(cells,
                           json_pack("{s:s, s:i, s:s, s:o}", "backend", backend, "procs", procs, "status", "failed",
                                     "reason", json_sprintf("the job ended at %s: %s", follow.now, el_error_message())));
@@ -83,7 +83,7 @@ static enum el_status launch_all(const struct el_options *options, int gpus, con
     return EL_OK;
 }
 
-/* Taken out of the cells; NULL: there are none. */
+/* Removes the pairs' line; NULL: none. */
 static json_t *take_pairs(json_t *cells)
 {
     for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -155,7 +155,7 @@ enum el_status el_cmd_verify(struct el_options *options, int *exit_status_p)
         if (status == EL_OK && el_runner_interrupted()) *exit_status_p = el_exit_interrupted();
     }
     json_decref(cells);
-    if (status != EL_OK) *exit_status_p = 0; /* the failure's own, whatever the checks came to */
+    if (status != EL_OK) *exit_status_p = 0; /* the failure's own, whatever the checks found */
     if (status != EL_OK) forget(&store);
     return status;
 }

@@ -1,5 +1,5 @@
-/* `evenload watch -- COMMAND`: watches any command from outside. The command keeps its streams: our output is on
- * standard error, after its end. Its exit status is ours. bench/watch has the sampling. */
+/* `evenload watch -- COMMAND`: watches a command from outside. It keeps its streams; our output goes to standard error
+ * after its end. Its exit status is ours. */
 #include <string.h>
 
 #include "bench/base/text.h"
@@ -35,7 +35,7 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     return EL_OK;
 }
 
-/* The command has run: its exit status is ours, whether or not the record could be written. */
+/* The command has run: its exit status is ours, even if the record could not be written. */
 static int finish(const struct el_options *options, const struct el_store *store, const struct el_watching *watch,
                   enum el_status status)
 {
@@ -78,6 +78,6 @@ enum el_status el_cmd_watch(struct el_options *options, int *exit_status_p)
         return el_fail(EL_ERR_INVALID, "watch: which command? write it after '--': evenload watch -- python train.py");
     EL_TRY(el_store_create(options->out, "watch", &store));
     *exit_status_p = watch_command(options, &store);
-    el_store_discard(&store); /* empty folders; all of it if the command could not be started */
+    el_store_discard(&store); /* empty folders; all if the command could not start */
     return EL_OK;
 }

@@ -1,4 +1,4 @@
-/* The subcommands as rows: the overview, each one's help, and what runs it. */
+/* The subcommands: overview, help, function. */
 #include "bench/commands.h"
 
 static const char MEASURE[] = "Measure", JOBS[] = "Imbalance, scaling, regressions", OTHERS[] = "Other programs",

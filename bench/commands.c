@@ -1,5 +1,4 @@
-/* The way from the command line to a subcommand, how it ends, and what several do alike: read a folder's records, end a
- * campaign, say which command comes next. */
+/* From the command line to a subcommand and its end, and what several share. */
 #include "bench/commands.h"
 
 #include <errno.h>
@@ -35,7 +34,7 @@ int el_exit_interrupted(void)
     return EL_EXIT_INTERRUPTED;
 }
 
-/* Where an earlier write failed its reason is gone, and so is what was to be written: a byte more asks again. */
+/* An earlier failed write has lost its errno and its data: one more byte asks again. */
 int el_exit_flush(int exit_status)
 {
     errno = 0;
@@ -44,7 +43,7 @@ int el_exit_flush(int exit_status)
     if (!failed && fputc('\n', stdout) == '\n' && fflush(stdout) == 0) errno = 0;
     fprintf(stderr, "evenload: standard output cannot be written%s%s\n", errno ? ": " : " completely",
             errno ? strerror(errno) : "");
-    if (!freopen("/dev/null", "w", stdout)) return EL_EXIT_USE; /* it has been said, once */
+    if (!freopen("/dev/null", "w", stdout)) return EL_EXIT_USE; /* reported, once */
     return EL_EXIT_USE;
 }
 
@@ -82,7 +81,7 @@ enum el_status el_takes_place(const struct el_options *options, struct el_launch
     return EL_OK;
 }
 
-/* Folders of commands that make no trials say which one made them. */
+/* Other folders name the command that made them. */
 static enum el_status check_has_trials(const char *command, const char *dir)
 {
     const struct el_printed_kind *kind = el_printed_in(dir);
@@ -115,7 +114,7 @@ enum el_status el_read_records(const char *command, const struct el_options *opt
     return EL_OK;
 }
 
-/* The study's own command, by this program's name. */
+/* The study's command, under this program's name. */
 static void say_again(const char *command)
 {
     const char *rest = strchr(command, ' ');
@@ -199,8 +198,7 @@ static int end(enum el_status status, int exit_status)
     return exit_status ? exit_status : failed;
 }
 
-/* With fewer open files a worker, a module or a dataset would not open, and each says another reason. More ranks need
- * more, which is checked where their number is known. */
+/* With fewer open files workers, modules or datasets fail with misleading errors. Larger jobs check their own need. */
 static int run_command(const struct el_command_row *command, int argc, char **argv)
 {
     struct el_options options;
@@ -243,15 +241,13 @@ static void do_nothing(int number)
     (void)number;
 }
 
-/* Where a limit on files' sizes is reached a write shall fail and be reported. A handler, which ends at exec, so that
- * programs that are started have the signal as we had it. */
+/* At the file-size limit writes shall fail and be reported. A handler, unlike SIG_IGN, ends at exec. */
 static void survive_file_limit(void)
 {
     struct sigaction now, handled = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
     if (sigaction(SIGXFSZ, NULL, &now) == 0 && now.sa_handler == SIG_DFL) sigaction(SIGXFSZ, &handled, NULL);
 }
 
-/* Processes that commands start. */
 static const struct el_worker_row workers[] = {
     {"measure", EL_CMD_RUN, 4, el_worker_measure},     {"gate", EL_CMD_RUN, 4, el_worker_gate},
     {"comm", EL_CMD_COMM, 1, el_cmd_comm_worker},      {"verify", EL_CMD_VERIFY, 4, el_verify_worker},
@@ -260,7 +256,7 @@ static const struct el_worker_row workers[] = {
 int el_main(int argc, char **argv)
 {
     survive_file_limit();
-    /* A thread's stack has this limit too. Without it SIGSEGV would end a process, which says nothing. */
+    /* Thread stacks have this limit; without the check SIGSEGV would end the process without a message. */
     if (check_limit(RLIMIT_STACK, 1024, 1024, "KiB of stack", "-s") != EL_OK) return end(EL_ERR_INVALID, 0);
     const char *name = argc > 1 ? argv[1] : "help";
     bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");

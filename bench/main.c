@@ -1,11 +1,11 @@
-/* The program. Nothing here but the way in, so that tests can link all the rest. */
+/* Separate, so that tests can link the rest. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "bench/commands.h"
 #include "runtime/device/device.h"
 
-/* CUDA's own end would wait for streams that do not end. */
+/* CUDA's own exit would wait for streams that do not end. */
 int main(int argc, char **argv)
 {
     int status = el_main(argc, argv);
