@@ -1,5 +1,4 @@
-/* `evenload comm`: starts the ranks, or is a rank of the user's mpirun or torchrun; rank 0's document becomes record,
- * table and figure. */
+/* `evenload comm`: starts the ranks, or is a rank of the user's mpirun or torchrun. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +17,6 @@
 
 enum { PAIR_BYTES = 4 << 20 };
 
-/* Reports what a rank would refuse, before the start. */
 static enum el_status check_given(const struct el_trial *trial)
 {
     struct el_inject injects[EL_MEMBERS_MAX];
@@ -55,7 +53,6 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
     return EL_OK;
 }
 
-/* Data and result of each rank, on this host. */
 static enum el_status check_memory(const struct el_trial *trial, const struct el_wire_plan *plan)
 {
     bool links = false; /* a mailbox per partner */
@@ -81,7 +78,6 @@ static void say_next(const struct el_options *options, const json_t *document)
         el_say_next(EL_CMD_COMM, &next, "    (compare the algorithms)");
 }
 
-/* Returns the exit status. */
 static int show(const struct el_options *options, const struct el_store *store, const json_t *document)
 {
     const json_t *curves = json_object_get(document, "curves");
@@ -105,7 +101,6 @@ static enum el_status show_two(const struct el_options *options, const json_t *d
     return EL_OK;
 }
 
-/* Shows other measurements. */
 static int show_read(const struct el_options *options)
 {
     json_t *document;
@@ -128,8 +123,6 @@ static int show_read(const struct el_options *options)
     return el_exit_flush(wrong ? EL_EXIT_TRIAL : 0);
 }
 
-/* ---- the ranks ---- */
-
 enum el_status el_cmd_comm_worker(struct el_worker *worker)
 {
     struct el_trial trial;
@@ -149,7 +142,6 @@ static void expire(int number)
     _exit(EL_EXIT_TRIAL);
 }
 
-/* After all ranks of a user's launcher have met. */
 static enum el_status take_part(struct el_options *options, struct el_bootstrap *bootstrap, json_t **document_p)
 {
     struct el_trial trial;
@@ -195,8 +187,6 @@ static int run_rank(struct el_options *options, const struct el_launch_place *pl
     el_bootstrap_close(bootstrap);
     return exit_status;
 }
-
-/* ---- their parent ---- */
 
 static enum el_status launch(const struct el_store *store, const struct el_options *options,
                              const struct el_trial *trial, json_t **document_p)

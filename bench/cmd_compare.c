@@ -1,4 +1,4 @@
-/* `evenload compare`: gate, all trials in turns, each repeat in fresh processes, then tables and sentences. */
+/* `evenload compare`: gate, all trials in turns, tables and sentences. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,6 @@
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
-/* The same run device by device, if there are several. */
 static void print_next(const struct el_campaign *c)
 {
     char word[EL_WORD_BYTES];
@@ -24,7 +23,7 @@ static void print_next(const struct el_campaign *c)
                  el_shell_word(c->store.dir, word, sizeof word), several ? "    (device by device)" : " --term");
 }
 
-/* Trials of another program's record of the same model and data (scripts/peer-torch), only for the tables. */
+/* Of the same model and data (scripts/peer-torch). */
 static enum el_status read_peer(const struct el_options *options, json_t **trials_p)
 {
     char path[EL_PATH_BYTES + 16];

@@ -1,4 +1,4 @@
-/* `evenload data`: the cost of loading. All numbers of workers are trials of one campaign, in turns. */
+/* `evenload data`: all numbers of workers are trials of one campaign, in turns. */
 #include <string.h>
 
 #include "bench/base/io.h"
@@ -34,7 +34,6 @@ static enum el_status show(struct el_campaign *c)
     return status;
 }
 
-/* A synthetic set is written to files to be read. */
 static enum el_status use_files(struct el_options *options, struct el_data_files *files_p)
 {
     if (options->in_files && strcmp(options->data, "dummy") == 0)

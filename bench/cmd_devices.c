@@ -1,5 +1,4 @@
-/* `evenload devices`: backends and libraries, and why one is missing. Opens modules without starting anything: no
- * MPI_Init, no device. */
+/* `evenload devices`: opens modules without starting anything: no MPI_Init, no device. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -95,7 +94,6 @@ static void print_rows(const char *heading, const json_t *rows)
     }
 }
 
-/* A number, or "?". */
 static const char *number(const json_t *object, const char *path, char text[EL_FIGURE_BYTES])
 {
     double value = el_json_number(object, path);
@@ -103,7 +101,6 @@ static const char *number(const json_t *object, const char *path, char text[EL_F
     return text;
 }
 
-/* A line each, then their links, as in nvidia-smi topo -m. */
 static void print_gpus(const json_t *gpus)
 {
     char f[4][EL_FIGURE_BYTES], text[TEXT_BYTES];
@@ -125,7 +122,6 @@ static void print_gpus(const json_t *gpus)
     }
 }
 
-/* Only interfaces that are up. */
 static void print_links(const json_t *host, const json_t *gpus)
 {
     static const char *const kinds[][3] = {{"interfaces", "speed_mbit_s", "Mbit/s"},

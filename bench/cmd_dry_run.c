@@ -1,5 +1,4 @@
-/* `evenload run --dry-run`: each device's memory by tag from the real schedule, whether it fits, and the step of
- * simulated devices with costs or a machine. Allocates and runs nothing. */
+/* `evenload run --dry-run`: allocates and runs nothing. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +35,7 @@ static enum el_status predict_step(const struct el_trial *trial, const struct el
     return status;
 }
 
-/* {option: text}: defaults that the forecast depends on. */
+/* Defaults that the forecast depends on. */
 static json_t *assumed(const struct el_options *given, const struct el_trial *trial)
 {
     static const char *const names[] = {"classes", "batch", "dtype", "optimizer", "data", NULL};
@@ -56,7 +55,7 @@ static json_t *assumed(const struct el_options *given, const struct el_trial *tr
     return assumptions;
 }
 
-/* Fits into each device's limit, else into the host's free memory for devices in it. */
+/* Into each device's limit, else into the host's free memory. */
 static void put_fit(json_t *document, const struct el_trial *trial, const struct el_memory_forecast *forecasts)
 {
     bool on_host = el_trial_backend(trial).on_host;
@@ -110,7 +109,7 @@ static json_t *document_of(const struct el_options *options, const struct el_tri
     return document;
 }
 
-/* More devices than a simulated trial may have: one of each kind is issued, with the same step. No bubbles. */
+/* One of each kind is issued, with the same step. No bubbles. */
 static bool is_large(const struct el_trial *trial)
 {
     return el_trial_backend(trial).simulated && *trial->machine && !*trial->costs && trial->n_devices > EL_MEMBERS_MAX;

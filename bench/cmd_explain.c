@@ -10,7 +10,6 @@
 #include "bench/explain/explain.h"
 #include "bench/page/page.h"
 
-/* Suggests both modes alone, on the same job. */
 static void say_compare(const struct el_options *options)
 {
     struct el_options next;
@@ -51,7 +50,7 @@ static enum el_status measure(const struct el_options *options, const struct el_
     return status;
 }
 
-/* Keeps the options of run, " --model mlp --trace t", that explain has too. */
+/* Of run's options, those that explain has too. */
 static void keep_explains(const char *words, char *text, size_t bytes)
 {
     text[0] = 0;
@@ -65,7 +64,7 @@ static void keep_explains(const char *words, char *text, size_t bytes)
     }
 }
 
-/* Suggests measuring both again for more certainty, else the second one device by device. */
+/* Both again for more certainty, else the second one device by device. */
 static void say_next(const json_t *document, const struct el_side *b)
 {
     static const char run_dp[] = "evenload run --mode dp";

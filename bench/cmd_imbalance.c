@@ -1,5 +1,5 @@
-/* `evenload imbalance`: the table by card from a folder (imbalance DIR), PyTorch's memory snapshots (imbalance FILE
- * FILE), a forecast (--dry-run), or a campaign that launches what its folder lacks. */
+/* `evenload imbalance`: from a folder (imbalance DIR), PyTorch's memory snapshots (imbalance FILE FILE), a forecast
+ * (--dry-run), or a campaign that launches what its folder lacks. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,7 +45,6 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
     return status;
 }
 
-/* Suggests measuring what was predicted, with the same options. */
 static void say_next(const struct el_options *options)
 {
     struct el_options next = *options;
@@ -59,7 +58,6 @@ static void say_next(const struct el_options *options)
                el_program_word());
 }
 
-/* `measured`: just now. */
 static enum el_status present(const json_t *run, const struct el_options *options, const char *dir, bool measured)
 {
     EL_TRY(show(run, options, dir));
@@ -143,7 +141,6 @@ static enum el_status from_snapshots(const struct el_options *options)
     return status;
 }
 
-/* With --out the figure is drawn there, without a run. */
 static enum el_status show_predicted(const json_t *run, const struct el_options *options)
 {
     struct el_store store;
@@ -157,8 +154,6 @@ static enum el_status show_predicted(const json_t *run, const struct el_options 
     if (status == EL_OK) say_next(options);
     return status;
 }
-
-/* ---- --solve ---- */
 
 static void add_shares(struct el_options *options, const char *shares)
 {
@@ -174,7 +169,6 @@ static bool has_shares(struct el_options *options, const char *shares)
     return strstr(list, one);
 }
 
-/* Shares found by an earlier command in the folder. */
 static enum el_status add_earlier(const struct el_options *options, struct el_options *grown)
 {
     char path[EL_PATH_BYTES + 16];
@@ -190,7 +184,7 @@ static enum el_status add_earlier(const struct el_options *options, struct el_op
     return EL_OK;
 }
 
-/* Adds the shares known before measuring: equal ones, for memory also the best. */
+/* Equal ones, for memory also the best. */
 static enum el_status begin_solution(const struct el_options *options, struct el_options *grown,
                                      struct el_solution *solution)
 {
@@ -208,7 +202,6 @@ static enum el_status begin_solution(const struct el_options *options, struct el
     return status == EL_OK ? add_earlier(options, grown) : status;
 }
 
-/* Measures until nothing better is found. */
 static enum el_status solve(struct el_campaign *c, struct el_options *grown, struct el_solution *solution)
 {
     for (bool found = true; found && !el_runner_interrupted();) {

@@ -1,6 +1,6 @@
-/* `evenload machine`: measures this machine's rates as a file for --machine. Arithmetic, memory, launches and products
- * by size come from short training of an mlp in one process, by op; attention from a gpt; links from `evenload comm`
- * between two devices. One host cannot measure the network. */
+/* `evenload machine`: arithmetic, memory, launches and products by size come from short training of an mlp in one
+ * process, by op; attention from a gpt; links from `evenload comm` between two devices. One host cannot measure the
+ * network. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +19,6 @@
 enum { OPS_MAX = 64, ARGUMENTS_MAX = 32, WIDTH = 1024, BATCH = 128, LEAST_BYTES = 8, MOST_BYTES = 16 << 20 };
 enum { BATCH_MAX = 16384, TOKENS = 2048 };
 
-/* ---- training ---- */
-
-/* One launch of plain training on the first device, in this process. */
 static enum el_status train(const struct el_device_name *device, const char *dtype, const char *model,
                             json_t **repeat_p)
 {
@@ -58,7 +55,7 @@ static enum el_status train_mlp(const struct el_device_name *device, const char 
     return train(device, dtype, model, repeat_p);
 }
 
-/* Median over ops with this name's begin and phase ("": any) of bytes over time, or of time. NAN: none. */
+/* Of bytes over time, or of time. NAN: none. */
 static double median_of(const json_t *repeat, const char *label, const char *phase, bool bytes_per_s)
 {
     double values[OPS_MAX];
@@ -96,13 +93,11 @@ static enum el_status measure_device(const struct el_device_name *device, struct
     return status;
 }
 
-/* ---- rates by size ---- */
-
 static const struct type {
     const char *dtype, *given;
 } types[] = {{"f32", "f32"}, {"bf16", "f32 --precision bf16"}};
 
-/* The largest product takes at most a tenth of a second. The file has launches separately. */
+/* At most a tenth of a second. The file has launches separately. */
 static enum el_status measure_products(const struct el_device_name *device, const struct type *type,
                                        struct el_machine *machine)
 {
@@ -150,8 +145,6 @@ static enum el_status measure_sizes(const struct el_device_name *device, struct 
     return EL_OK;
 }
 
-/* ---- links ---- */
-
 static enum el_status exchange(const struct el_device_name devices[2], json_t **document_p)
 {
     struct el_options options;
@@ -192,8 +185,6 @@ static enum el_status measure_links(const struct el_device_name devices[2], stru
     json_decref(document);
     return EL_OK;
 }
-
-/* ---- the command ---- */
 
 static void name_machine(const struct el_device_name devices[2], struct el_machine *machine)
 {

@@ -1,4 +1,4 @@
-/* `evenload modes`: each mode's row: function, loss, memory, traffic, options. */
+/* `evenload modes`: each mode's row. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* `evenload plan`: modes and meshes in which a model fits, and the best one, by forecast (bench/plan). */
+/* `evenload plan` (bench/plan). */
 #include <limits.h>
 #include <malloc.h>
 #include <math.h>
@@ -26,7 +26,7 @@ static int64_t count_fits(const json_t *rows)
     return n;
 }
 
-/* If nothing fits: the first larger number of devices, dividing the state enough, on which something does. */
+/* The first larger number of devices on which something fits. */
 static enum el_status find_more(const struct el_options *options, json_t *document)
 {
     struct el_options run;
@@ -79,7 +79,6 @@ static enum el_status make_document(const struct el_options *options, json_t **d
     return status;
 }
 
-/* The common fields. */
 static enum el_status put_head(const struct el_options *options, const char *shape, json_t **document_p)
 {
     struct el_options run;

@@ -1,11 +1,10 @@
-/* `evenload plot DIR`: plots from the run's files. */
+/* `evenload plot DIR`. */
 #include <string.h>
 
 #include "bench/commands.h"
 #include "bench/page/page.h"
 #include "bench/plot/plot.h"
 
-/* For a command without trials. */
 static enum el_status plot_document(const struct el_printed_kind *kind, const struct el_options *options)
 {
     const char *names[EL_PRINTED_FIGURES_MAX];

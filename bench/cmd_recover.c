@@ -1,5 +1,5 @@
-/* `evenload recover`: the cost of a lost rank. Runs a job undisturbed and with checkpoints in turns, then a job with
- * killed or stopped ranks and restarts. */
+/* `evenload recover`: a job undisturbed and with checkpoints in turns, then with killed or stopped ranks and
+ * restarts. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -66,7 +66,6 @@ static void job_options(const struct recover *recover, const struct job *job, st
     run->max_restarts = recover->n_falls;
 }
 
-/* *trial_p NULL: interrupted. */
 static enum el_status run_job(struct recover *recover, const struct job *job, json_t **trial_p)
 {
     struct el_options run;
@@ -93,7 +92,6 @@ static enum el_status run_job(struct recover *recover, const struct job *job, js
     return status;
 }
 
-/* Between checkpoints. */
 static double steps_between(const json_t *trial)
 {
     const double every = el_json_number(trial, "checkpoints.every");
@@ -110,7 +108,7 @@ static double whole_step_ms(const json_t *trial)
            (isnan(exposed) ? 0 : exposed / every);
 }
 
-/* Whether the losses after the last fall equal the undisturbed job's, bit for bit. */
+/* Bit for bit. */
 static bool same_losses(const json_t *whole, const json_t *rest)
 {
     const json_t *a = json_object_get(whole, "loss"), *b = json_object_get(rest, "loss");
@@ -134,7 +132,7 @@ static json_t *intervals(double mtbf_s, double checkpoint_s, double recovery_s, 
     return rows;
 }
 
-/* Per cent of the time, from halves of all intervals; invalid if writing a checkpoint takes longer than half. */
+/* From halves of all intervals; invalid if writing a checkpoint takes longer than half. */
 static struct el_interval cost_in_jobs(const struct recover *recover, json_t *const *checkpoints, double step_ms,
                                        size_t *n_p)
 {
@@ -159,7 +157,6 @@ static struct el_interval cost_in_jobs(const struct recover *recover, json_t *co
     return cost;
 }
 
-/* NULL: none. New reference. */
 static json_t *last_index(const struct recover *recover, const char *kind)
 {
     char dir[EL_PATH_BYTES], folder[EL_PATH_BYTES], path[EL_PATH_BYTES + 16];
@@ -173,8 +170,7 @@ static json_t *last_index(const struct recover *recover, const char *kind)
     return index;
 }
 
-/* Compares the last checkpoints with and without lost ranks: "job_bytes" of all workers' files, and equal bits by the
- * files' hashes; null without a common step. */
+/* "job_bytes" of all workers' files, and equal bits by the files' hashes; null without a common step. */
 static void put_last(const struct recover *recover, json_t *own, json_t **same_p)
 {
     json_t *fallen = last_index(recover, "fallen"), *whole = last_index(recover, "checkpoints"),
@@ -188,7 +184,6 @@ static void put_last(const struct recover *recover, json_t *own, json_t **same_p
     json_decref(whole);
 }
 
-/* `undisturbed` and `checkpoints`: [n]. */
 static enum el_status make_document(const struct recover *recover, json_t *const *undisturbed,
                                     json_t *const *checkpoints, const json_t *fallen, json_t **document_p)
 {
@@ -263,7 +258,7 @@ static enum el_status run_jobs(struct recover *recover, json_t **undisturbed, js
     return run_job(recover, &(struct job){"fallen", 1, true, recover->falls}, fallen_p);
 }
 
-/* Before anything runs: the job is possible and has those ranks. */
+/* Before anything runs. */
 static enum el_status check(const struct recover *recover)
 {
     struct el_options run = *recover->options;

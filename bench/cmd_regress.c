@@ -1,5 +1,4 @@
-/* `evenload regress`: interleaves two programs (--ab), or compares a run with a store of sessions (bench/regress).
- * Here: command line, output files, exit status, next steps. */
+/* `evenload regress`: command line, output files, exit status, next steps (judgement: bench/regress). */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +16,6 @@
 #include "bench/regress/launches.h"
 #include "bench/regress/store.h"
 
-/* What is compared. */
 enum way { AB = 1, FROM = 2, STORE = 4 };
 
 /* Options that are useless in other ways. */
@@ -82,7 +80,7 @@ static enum el_status check(const struct el_options *options)
     return check_together(options);
 }
 
-/* Whether the file can be written, or made in its folder; checked before measuring. */
+/* Checked before measuring. */
 static enum el_status check_file(const char *option, const char *path)
 {
     char folder[EL_PATH_BYTES];
@@ -111,7 +109,6 @@ static enum el_status read_runs(const struct el_options *options, struct el_regr
     return EL_OK;
 }
 
-/* All requested forms, and the record. */
 static enum el_status write_files(const struct el_options *options, const struct el_store *store,
                                   const json_t *document)
 {
@@ -126,7 +123,7 @@ static enum el_status write_files(const struct el_options *options, const struct
     return EL_OK;
 }
 
-/* Keeps the judged run unless it is worse or unreadable, so a store fills from the first run. */
+/* Unless it is worse or unreadable, so a store fills from the first run. */
 static enum el_status add_to_store(const struct el_options *options, const struct el_regress_set *set, const char *dir,
                                    bool *added_p)
 {
@@ -150,7 +147,6 @@ static int exit_status_of(const struct el_options *options, const struct el_regr
     return statuses[options->regress.inconclusive];
 }
 
-/* What the exit status does not say. */
 static void print_outcome(const struct el_options *options, const struct el_regress_set *set, bool added, FILE *out)
 {
     enum el_regress_exit outcome = el_regress_outcome(set);
@@ -172,7 +168,7 @@ enum { BLOCKS_MAX = 200 };
 /* No gate accepts more. */
 static const int MIN_EFFECT_MAX_PCT = 10;
 
-/* For a stored baseline the judged run becomes a session or the level; if it already is, only another run helps. */
+/* The judged run becomes a session or the level; if it already is, only another run helps. */
 static void print_of_store(const char *store, bool found, bool in_store, const char *run, FILE *out)
 {
     if (in_store)
@@ -182,7 +178,6 @@ static void print_of_store(const char *store, bool found, bool in_store, const c
         el_baseline_print_next(store, run, found, out);
 }
 
-/* Whether everything is decided if only effects above `pct` per cent count. */
 static bool decides(const struct el_regress_set *set, int pct)
 {
     struct el_regress_set other = *set;
@@ -196,7 +191,7 @@ static bool decides(const struct el_regress_set *set, int pct)
     return decided;
 }
 
-/* Blocks that would decide all open cells; 0: none up to 200. */
+/* 0: none up to 200. */
 static int deciding_blocks(const struct el_regress_set *set)
 {
     int more = 0;
@@ -221,8 +216,7 @@ static void print_of_open_ab(const struct el_options *options, const struct el_r
         fputs("with longer launches, fewer metrics (--metric) or a quieter machine\n", out);
 }
 
-/* Prints "Next: ..." with useful advice only. `run`: the judged run's folder, "" with --ab. `added`: kept in the
- * store. */
+/* Useful advice only. `run`: the judged run's folder, "" with --ab. `added`: kept in the store. */
 static void print_next(const struct el_options *options, const struct el_regress_set *set, const char *run, bool added,
                        FILE *out)
 {

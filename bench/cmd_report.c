@@ -1,4 +1,4 @@
-/* `evenload report DIR`: the run as one page, from its files. */
+/* `evenload report DIR`. */
 #include <string.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include "bench/page/page.h"
 #include "bench/plot/plot.h"
 
-/* Draws a record's missing pictures; without gnuplot the page has only tables. */
+/* Without gnuplot the page has only tables. */
 static void draw_missing(const struct el_printed_kind *kind, const char *dir)
 {
     char picture[EL_PATH_BYTES + 32];

@@ -1,4 +1,4 @@
-/* `evenload run`: one trial, launched by this process, which is never a rank (see cmd_run_rank.c). */
+/* `evenload run`: this process is never a rank (see cmd_run_rank.c). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
-/* `written`: files exist; on a full disk the tables are all. */
+/* On a full disk the tables are all. */
 static void print_result(const struct el_campaign *c, bool written)
 {
     json_t *trial = el_json_at(c->run, "trials.0");

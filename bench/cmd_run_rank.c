@@ -1,6 +1,5 @@
-/* `evenload run` as a rank of the user's mpirun or torchrun: the world's size gives the number of devices, or a part of
- * it in modes with several per rank. Rank 0 keeps the folder and prints. Nobody supervises the job, so each rank
- * enforces --timeout. */
+/* `evenload run` as a rank of the user's mpirun or torchrun. Nobody supervises the job, so each rank enforces
+ * --timeout. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,8 +19,8 @@
  * more, reports first. */
 enum { MEETING_S = 60, OTHERS_S = 2 };
 
-/* The rank for its time-limit thread. All but the first two change under the lock, with which either the job's thread
- * goes on or the limit ends the process. */
+/* All but the first two change under the lock, with which either the job's thread goes on or the limit ends the
+ * process. */
 struct watched {
     const struct el_launch_place *place;
     double timeout_s;
@@ -35,7 +34,6 @@ struct watched {
     int repeat;
 };
 
-/* Time limit: a row for the launch, a line with silent ranks, the end of all ranks. */
 static void expire(const struct watched *w)
 {
     char silent[96] = "", reason[256];
@@ -63,7 +61,6 @@ static void *keep_time(void *context)
     return NULL;
 }
 
-/* Begins a part with its own limit; `campaign` as above. */
 static void begin_part(struct watched *w, struct el_bootstrap *bootstrap, struct el_campaign *campaign, int repeat)
 {
     pthread_mutex_lock(&w->lock);
@@ -99,7 +96,6 @@ static enum el_status check_size(int size)
     return size <= EL_MEMBERS_MAX ? EL_OK : el_fail(EL_ERR_INVALID, "%d ranks: at most %d", size, EL_MEMBERS_MAX);
 }
 
-/* Sets the world's devices and processes. */
 static enum el_status take_place(struct el_options *options, const struct el_launch_place *place,
                                  struct el_bootstrap *bootstrap)
 {

@@ -1,5 +1,5 @@
-/* `evenload scale`: the gain of more devices. All counts and modes are one campaign, in turns; an earlier folder is
- * completed; `evenload scale DIR` only reads. */
+/* `evenload scale`: all counts and modes are one campaign, in turns; an earlier folder is completed; `evenload scale
+ * DIR` only reads. */
 #include <string.h>
 #include <unistd.h>
 
@@ -54,7 +54,6 @@ static enum el_status show_campaign(struct el_campaign *c)
     return show(c->options, c->run, c->store.dir);
 }
 
-/* Reports the first unfinished trial. */
 static enum el_status check_predicted(const json_t *run)
 {
     EL_EACH(trial, json_object_get(run, "trials"))
@@ -64,7 +63,7 @@ static enum el_status check_predicted(const json_t *run)
     return EL_OK;
 }
 
-/* A campaign on simulated devices, made anew each time, as its records grow. `given`: with --costs and --machine. */
+/* Made anew each time, as its records grow. `given`: with --costs and --machine. */
 static enum el_status predict(const struct el_campaign *measured, const struct el_options *given)
 {
     struct el_options options = *measured->options;

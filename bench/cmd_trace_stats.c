@@ -1,5 +1,4 @@
-/* `evenload trace-stats DIR`: traces of PyTorch's profiler, singly and related; `trace-stats A B`: the change between
- * two jobs. */
+/* `evenload trace-stats DIR`; `trace-stats A B`: the change between two jobs. */
 #include "bench/commands.h"
 #include "bench/page/page.h"
 #include "bench/traces/traces.h"

@@ -1,5 +1,4 @@
-/* `evenload verify`: does this build compute correctly here? Starts jobs of one to four processes that train every
- * possible mode. */
+/* `evenload verify`: starts jobs of one to four processes that train every possible mode. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +15,7 @@
 static const char *const backends[] = {"cpu", "cuda"};
 static const char DATA[] = "sentences.txt";
 
-/* Appends rank 0's objects, one per line; the last may be cut. */
+/* The last line may be cut. */
 static void read_lines(const char *path, json_t *cells)
 {
     FILE *file = fopen(path, "r");
@@ -83,7 +82,6 @@ static enum el_status launch_all(const struct el_options *options, int gpus, con
     return EL_OK;
 }
 
-/* Removes the pairs' line; NULL: none. */
 static json_t *take_pairs(json_t *cells)
 {
     for (size_t i = 0; i < json_array_size(cells); i++) {

@@ -1,5 +1,4 @@
-/* `evenload watch -- COMMAND`: watches a command from outside. It keeps its streams; our output goes to standard error
- * after its end. Its exit status is ours. */
+/* `evenload watch -- COMMAND`: the command keeps its streams; our output goes to standard error after its end. */
 #include <string.h>
 
 #include "bench/base/text.h"

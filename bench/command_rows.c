@@ -1,4 +1,4 @@
-/* The subcommands: overview, help, function. */
+/* The subcommands as rows: overview, help, function. */
 #include "bench/commands.h"
 
 static const char MEASURE[] = "Measure", JOBS[] = "Imbalance, scaling, regressions", OTHERS[] = "Other programs",

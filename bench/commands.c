@@ -1,4 +1,4 @@
-/* From the command line to a subcommand and its end, and what several share. */
+/* From the command line to a subcommand, and what several share. */
 #include "bench/commands.h"
 
 #include <errno.h>
@@ -81,7 +81,6 @@ enum el_status el_takes_place(const struct el_options *options, struct el_launch
     return EL_OK;
 }
 
-/* Other folders name the command that made them. */
 static enum el_status check_has_trials(const char *command, const char *dir)
 {
     const struct el_printed_kind *kind = el_printed_in(dir);
@@ -114,7 +113,6 @@ enum el_status el_read_records(const char *command, const struct el_options *opt
     return EL_OK;
 }
 
-/* The study's command, under this program's name. */
 static void say_again(const char *command)
 {
     const char *rest = strchr(command, ' ');
@@ -140,8 +138,6 @@ enum el_status el_end_campaign(struct el_campaign *campaign, enum el_status stat
     el_campaign_end(campaign);
     return status;
 }
-
-/* ---- the way in ---- */
 
 static void print_overview(FILE *file)
 {
@@ -220,7 +216,6 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
     return end(status, exit_status);
 }
 
-/* `help NAME [all]`, `help environment`. */
 static enum el_status print_help(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[2], "environment")) {

@@ -16,9 +16,8 @@ enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launc
 /* A rank started by `comm`: "comm RESULT OPERATION --option=value ...". */
 struct el_worker;
 enum el_status el_cmd_comm_worker(struct el_worker *worker);
-/* Whether this process is to take its place among a launcher's ranks, as --launcher rank or its environment says.
- * Errors: EL_ERR_INVALID, also where --devices would give each of several ranks a job of its own (--launcher asks for
- * that). */
+/* Whether this process is a launcher's rank, by --launcher rank or its environment. Errors: EL_ERR_INVALID, also if
+ * --devices would give each of several ranks its own job (--launcher allows it). */
 enum el_status el_takes_place(const struct el_options *options, struct el_launch_place *place_p, bool *rank_p);
 /* `run --dry-run`. */
 enum el_status el_cmd_dry_run(const struct el_options *options, int *exit_status_p);

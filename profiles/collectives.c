@@ -1,3 +1,4 @@
+/* Arrivals, waits and transfers of collectives. */
 #include "profiles/collectives.h"
 
 #include <stdbool.h>
@@ -33,7 +34,7 @@ static struct entry *sorted(const struct el_collectives *member)
     return entries;
 }
 
-/* Both sorted: the j-th operation of a number matches the other member's j-th. */
+/* The j-th operation of a number matches the other member's j-th. */
 static void join(const struct entry *own, size_t n_own, const struct entry *theirs, size_t n_theirs, int *matches,
                  int n_members)
 {
@@ -101,7 +102,7 @@ static double late_ns(const struct el_collectives *members, int n_members, const
     return n > 0 ? sum / n : 0;
 }
 
-/* Returns the skew; adds the transfer. */
+/* Adds the transfer. */
 static double look_at_step(const struct el_collectives *members, int n_members, const int *match, size_t step,
                            double *transfer_ns)
 {

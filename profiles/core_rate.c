@@ -18,8 +18,8 @@ struct core {
     double ns; /* per chunk */
 };
 
-/* Eight chains, more than a multiplication's latency in cycles, keep the multiplier busy. In thread time: other threads
- * that share the core (MPI polls for messages) do not count. */
+/* Eight chains, more than a multiplication's latency in cycles, keep the multiplier busy. Thread time excludes threads
+ * that share the core (MPI polls). */
 static int64_t chunk_ns(void)
 {
     uint64_t a = 3, b = 5, c = 7, d = 9, e = 11, f = 13, g = 15, h = 17;
@@ -54,7 +54,6 @@ static void *compute(void *argument)
     return NULL;
 }
 
-/* Whether all computed, each on its own CPU. */
 static bool run(struct core *cores, int n)
 {
     atomic_int wanted = n;

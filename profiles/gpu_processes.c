@@ -1,3 +1,4 @@
+/* Samples of all GPUs of the host. */
 #include "profiles/gpu_processes.h"
 
 #include <math.h>
@@ -57,7 +58,6 @@ static void look_at_state(const struct el_nvml_api *api, struct el_gpu_state *gp
     if (api->utilization && api->utilization(gpu->handle, &utilization) == 0) gpu->busy_pct = utilization.gpu_pct;
 }
 
-/* NAN: none. */
 static double mean_busy(const struct el_gpu_processes *gpus, unsigned n, unsigned pid)
 {
     double sum = 0;
@@ -70,7 +70,6 @@ static double mean_busy(const struct el_gpu_processes *gpus, unsigned n, unsigne
     return count ? sum / count : NAN;
 }
 
-/* Keeps unseen samples. Returns how many. */
 static unsigned take_samples(struct el_gpu_processes *gpus, struct el_gpu_state *gpu)
 {
     unsigned n = EL_GPU_SAMPLES_MAX;

@@ -1,4 +1,4 @@
-/* Sorted arrays: union by sort and sweep, intersection by merge. */
+/* Interval sets as sorted arrays. */
 #include "profiles/intervals.h"
 
 #include <stdlib.h>

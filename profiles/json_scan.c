@@ -1,3 +1,4 @@
+/* A streaming JSON scanner. */
 #include "profiles/json_scan.h"
 
 #include <inttypes.h>
@@ -82,7 +83,7 @@ struct walk {
     bool quoted, escaped, scalar;
 };
 
-/* Continues at `at`. Returns the first character behind the value; NULL: it has not ended before `end`. */
+/* NULL: the value has not ended before `end`. */
 static const char *walk(struct walk *w, const char *at, const char *end)
 {
     for (; at < end; at++) {
@@ -153,7 +154,7 @@ static void skip(struct el_scan_text *rest, size_t n)
     for (; rest->n > 0 && is_blank(*rest->at); rest->n--) rest->at++;
 }
 
-/* Cuts the value at the begin of the rest; false: none. */
+/* false: no value at the begin. */
 static bool cut(struct el_scan_text *rest, struct el_scan_text *value)
 {
     if (rest->n == 0 || !begins_value(*rest->at)) return false;

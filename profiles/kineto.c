@@ -1,4 +1,4 @@
-/* Reads a trace event by event, as a tree would take ten times the file's size in memory. */
+/* Reads a trace event by event. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -33,7 +33,6 @@ static bool ends(const char *text, const char *with)
     return n >= m && strcmp(text + n - m, with) == 0;
 }
 
-/* The unpacking child; *from_p reads its output. Negative: errno. */
 static pid_t begin_gzip(int packed, FILE **from_p)
 {
     int ends_of[2];
@@ -95,7 +94,6 @@ static bool is_one_of(struct el_scan_text text, const char *const *words)
     return *words != NULL;
 }
 
-/* -1: not counted. */
 static int kineto_class_on_device(struct el_scan_text cat, struct el_scan_text name)
 {
     static const char *const kernels[] = {"kernel", "Kernel", NULL}, *const copies[] = {"gpu_memcpy", "gpu_memset",
@@ -116,7 +114,6 @@ static int kineto_class_on_host(struct el_scan_text cat, struct el_scan_text nam
     return !op || el_scan_begins(name, "c10d::") || el_scan_begins(name, EL_KINETO_ANNOUNCES) ? -1 : EL_KINETO_COMPUTE;
 }
 
-/* The event's device, or the process that stands for it. */
 static int64_t kineto_event_device(const struct el_kineto_event *event)
 {
     int64_t pid;
@@ -124,7 +121,6 @@ static int64_t kineto_event_device(const struct el_kineto_event *event)
     return el_scan_whole(event->pid, &pid) && pid >= 0 ? pid : 0;
 }
 
-/* false: no object. */
 static bool kineto_event_fields(struct el_scan_text rest, struct el_kineto_event *event)
 {
     struct el_scan_text key, value;
@@ -144,7 +140,6 @@ static bool kineto_event_fields(struct el_scan_text rest, struct el_kineto_event
     return more == 0;
 }
 
-/* `call` receives a communicator's arguments; may be NULL. */
 static bool kineto_event_arguments(struct el_kineto_event *event, struct el_kineto_call *call)
 {
     struct el_scan_text rest = event->args, key, value;
@@ -158,8 +153,6 @@ static bool kineto_event_arguments(struct el_kineto_event *event, struct el_kine
     }
     return more == 0;
 }
-
-/* Operations on communicators, as PyTorch's profiler names them. */
 
 static struct el_kineto_call kineto_call_none(void)
 {
@@ -175,7 +168,7 @@ static struct el_kineto_call kineto_call_none(void)
                                    .dst = -1};
 }
 
-/* A type's size, for PyTorch ("Float") and its gloo events ("float"); 0: unknown. */
+/* PyTorch ("Float") and its gloo events ("float"); 0: unknown. */
 static double bytes_of(struct el_scan_text type)
 {
     static const struct {
@@ -253,7 +246,6 @@ static struct el_scan_text first_string(struct el_scan_text list)
     return (struct el_scan_text){list.at + 2, n};
 }
 
-/* An argument of the call's event, or of its announcement. */
 static void kineto_call_argument(struct el_kineto_call *call, struct el_scan_text key, struct el_scan_text value)
 {
     int64_t whole, peer = -1;
@@ -338,7 +330,6 @@ static void ask_announced(struct el_kineto_call *call, const struct el_kineto_ca
     if (call->verb == EL_COMM_VERB_COUNT) call->verb = own.verb;
 }
 
-/* Completes bytes, and a message's ends from the caller and its peer. */
 static void conclude(struct el_kineto_call *call, const struct el_kineto_trace *trace)
 {
     bool receives = call->verb == EL_COMM_RECV;
@@ -352,8 +343,7 @@ static void conclude(struct el_kineto_call *call, const struct el_kineto_trace *
     if (whole) call->bytes *= (double)call->size;
 }
 
-/* Sorts calls by begin, with their steps, and completes them from announcements. A trace with devices keeps only
- * theirs. */
+/* A trace with devices keeps only theirs. */
 static void kineto_calls_finish(struct el_kineto_trace *trace, struct el_kineto_call *announced, size_t n_announced)
 {
     size_t n = 0, at = 0;
@@ -374,7 +364,6 @@ static void kineto_calls_finish(struct el_kineto_trace *trace, struct el_kineto_
     }
 }
 
-/* A device's event that may count, and a host's launch of one. */
 struct work {
     int64_t device, correlation; /* -1: none */
     int class;
@@ -465,7 +454,6 @@ static enum el_status keep_work(struct reader *reader, struct work work)
     return EL_OK;
 }
 
-/* A device's process in our own traces. */
 static enum el_status note_name(struct reader *reader, const struct el_kineto_event *event)
 {
     struct el_scan_text rest = event->args, key, value;

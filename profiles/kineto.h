@@ -1,5 +1,4 @@
-/* Communication in any trace of PyTorch's profiler: exposed, overlapped and idle time by the definitions of
- * docs/metrics.md.
+/* Communication in any trace of PyTorch's profiler: exposed, overlapped and idle time (docs/metrics.md).
  *
  *     el_kineto_read_file(path, &trace);               one rank
  *     el_kineto_figures(&trace.lanes[i], &figures);    one device
@@ -9,12 +8,11 @@
  * between devices (Memcpy PtoP) are communication; other copies are neither; other kernels are computation. Without
  * such events CPU threads are one lane: ops named gloo:, mpi:, nccl: or ucc: are communication, announcements (c10d::,
  * record_param_comms) are skipped, other cpu_op events are computation. With several ProfilerStep annotations, an event
- * with a correlation counts only if a host event has it too and begins before the last step's end: work queued before
- * the trace belongs to no step.
+ * with a correlation counts only if a host event has it too and begins before the last step's end.
  *
- * Each operation on a communicator is kept for profiles/relate.h: kernels nccl...Kernel, with their arguments
- * (Collective name, Process Group Name and Ranks, Seq, nelems, dtype) or those of the record_param_comms with their
- * External id; without a device the events gloo:all_reduce and so on.
+ * Operations on a communicator are kept for profiles/relate.h: kernels nccl...Kernel with their arguments (Collective
+ * name, Process Group Name and Ranks, Seq, nelems, dtype) or those of the record_param_comms with their External id;
+ * without a device the events gloo:all_reduce and so on.
  *
  * Input is untrusted. Units: nanoseconds; figures in seconds. Errors: EL_ERR_INVALID with `name` and position,
  * EL_ERR_HOST_MEMORY. Threads: any. */

@@ -27,7 +27,6 @@ struct maker {
     bool failed;
 };
 
-/* Largest sum of the step's own bytes on the device. */
 static int64_t marks_peak(const struct el_step_event *list, int position)
 {
     int64_t live = 0, peak = 0;
@@ -39,7 +38,7 @@ static int64_t marks_peak(const struct el_step_event *list, int position)
     return peak;
 }
 
-/* The list with the highest peak; then with the most steps; then the first. */
+/* Then with the most steps; then the first. */
 static void choose_list(const struct el_recorder *recorder, int position, struct mean_step *mean)
 {
     int64_t highest = -1;
@@ -113,7 +112,6 @@ static void add_point(struct maker *maker, int64_t at_ns, int phase, const char 
     timeline->points[timeline->n++] = maker->now;
 }
 
-/* Adds the device's marks before op `end`. */
 static void add_marks(struct maker *maker, int end, int64_t at_ns, int phase, const char *label)
 {
     const struct el_step_event *list = &maker->mean->list;
@@ -171,7 +169,6 @@ static bool same_bytes(const struct el_memory_point *a, const struct el_memory_p
     return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-/* Merges points at one time and drops redundant ones. */
 static void merge(struct el_memory_timeline *timeline)
 {
     struct el_memory_point *points = timeline->points;
@@ -190,9 +187,7 @@ static void merge(struct el_memory_timeline *timeline)
     timeline->n = kept;
 }
 
-/* ---- lanes ---- */
-
-/* Extends the lane's last box if phase and communicator match and no visible gap lies between. */
+/* If phase and communicator match and no visible gap lies between. */
 static void add_box(const struct mean_step *mean, struct el_timeline_box new, struct el_memory_timeline *timeline)
 {
     int last = timeline->n_boxes - 1;

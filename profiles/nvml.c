@@ -123,7 +123,7 @@ static void look_at_clocks(const struct el_nvml *nvml, struct device *device)
     for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++) device->throttle_looks[r] += (bits & throttles[r].bit) != 0;
 }
 
-/* All NVLink errors so far, of the supported kinds; -1: none, or one is unreadable now. */
+/* -1: none, or one is unreadable now. */
 static int64_t nvlink_errors(const struct el_nvml_api *api, void *handle)
 {
     unsigned active;
@@ -141,7 +141,6 @@ static int64_t nvlink_errors(const struct el_nvml_api *api, void *handle)
     return told == 0 || el_nvml_is_none(told) ? all : -1;
 }
 
-/* -1: not reported. */
 static void read_links(const struct el_nvml_api *api, void *handle, int64_t *errors_p, int64_t *pcie_replays)
 {
     unsigned replays;

@@ -1,3 +1,4 @@
+/* Opens the module with NVTX. */
 #include "profiles/nvtx.h"
 
 #include <string.h>

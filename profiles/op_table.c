@@ -1,4 +1,4 @@
-/* Schedules, and sums by op, phase and step. A phase's spans are the runs of its ops on each stream. */
+/* Profile schedules, and sums by op, phase and step. */
 #include "profiles/op_table.h"
 
 #include <stdio.h>
@@ -60,8 +60,6 @@ int64_t el_profile_schedule_steps(const struct el_profile_schedule *schedule)
     return schedule->skip_first + cycles * (schedule->wait + schedule->warmup + schedule->active);
 }
 
-/* ---- its table ---- */
-
 enum { ROW_OF_STEP = 0, ROW_OF_PHASE = 1, ROW_OF_OP = ROW_OF_PHASE + EL_PHASE_COUNT };
 
 static const char *name_of(const struct el_op_info *op)
@@ -104,7 +102,7 @@ static void add_ops(struct el_op_table *table, const struct el_step_event *step,
     }
 }
 
-/* One stream's runs of phases. On other streams than compute each op is a run: gaps between them belong to no phase. */
+/* On other streams than compute each op is a run: gaps between them belong to no phase. */
 static void add_runs(struct el_op_table *table, const struct el_step_event *step, int position, int stream,
                      struct el_intervals *all)
 {
@@ -128,7 +126,7 @@ static void add_runs(struct el_op_table *table, const struct el_step_event *step
     }
 }
 
-/* The device's op on the compute stream at `at` or next (`step` -1: before), where marks lie. NULL: none. */
+/* On the compute stream, where marks lie. `step` -1: backwards. */
 static const struct el_op_info *nearest(const struct el_step_event *event, int at, int step, int position)
 {
     while (at >= 0 && at < event->n_ops && !is_on(&event->ops[at], position, EL_STREAM_COMPUTE)) at += step;

@@ -1,4 +1,4 @@
-/* The pickle machine for plain values: a stack of value numbers, marks, a memo. */
+/* A pickle machine for plain values. */
 #include "profiles/pickle.h"
 
 #include <stdio.h>
@@ -81,7 +81,6 @@ static enum el_status push_new(struct machine *m, struct el_pickle_value value)
     return push(m, (uint32_t)p->n_values++);
 }
 
-/* Moves the topmost `n` values into the container. */
 static enum el_status fill(struct machine *m, uint32_t container, uint8_t kind, size_t n)
 {
     struct el_pickle *p = m->pickle;
@@ -103,7 +102,6 @@ static enum el_status fill(struct machine *m, uint32_t container, uint8_t kind, 
     return EL_OK;
 }
 
-/* Reads `bytes` little-endian bytes. */
 static uint64_t take(struct machine *m, size_t bytes)
 {
     uint64_t number = 0;
@@ -156,7 +154,6 @@ static enum el_status do_memo(struct machine *m, const struct operation *o, uint
     return EL_OK;
 }
 
-/* Replaces the topmost values by a tuple, or puts them into the container below. */
 static enum el_status do_fill(struct machine *m, const struct operation *o)
 {
     size_t n = o->n ? o->n : above(m), below = o->action == FILL;

@@ -1,3 +1,4 @@
+/* Reads /proc/PID. */
 #include "profiles/process_tree.h"
 
 #include <fcntl.h>
@@ -20,7 +21,6 @@ static int open_file(const char *root, pid_t pid, const char *name)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* As a text from its begin. Returns its length, 0 on failure. */
 static size_t read_open(int file, char *text, size_t bytes)
 {
     ssize_t got = file < 0 ? -1 : pread(file, text, bytes - 1, 0);
@@ -71,7 +71,6 @@ static bool parse_stat(const char *text, struct el_process_look *look)
 /* More than any machine has, and sums of two do not overflow in bytes. */
 #define KIB_MAX (INT64_MAX / 2048)
 
-/* The number after "\n<name>:", or -1. */
 static int64_t number_after(const char *text, const char *name)
 {
     const char *at = text ? strstr(text, name) : NULL;
@@ -156,7 +155,6 @@ static void read_rank(const struct el_process *process, struct el_process_identi
     free(text);
 }
 
-/* "0-3,8": 5. */
 static int count_cpus(const char *list)
 {
     int n = 0, from, to, used;

@@ -1,3 +1,4 @@
+/* Which processes belong to the tree, and their figures. */
 #include "profiles/process_tree.h"
 
 #include <ctype.h>
@@ -218,7 +219,7 @@ static bool is_missing(const struct el_process_tree *tree, pid_t pid)
     return false;
 }
 
-/* Adds it if it exists, is new, and its parent is in the tree. A child may appear before its parent. */
+/* A child may appear before its parent. */
 static enum finding consider(struct el_process_tree *tree, pid_t pid)
 {
     if (pid == tree->ancestor || el_process_tree_find(tree, pid) >= 0) return STRANGER;
@@ -233,7 +234,7 @@ static enum el_status no_memory(void)
     return el_fail(EL_ERR_HOST_MEMORY, "no memory for one more process of the tree");
 }
 
-/* All processes, until a pass finds none: a child may precede its parent. */
+/* Until a pass finds none: a child may precede its parent. */
 static enum el_status consider_all(struct el_process_tree *tree)
 {
     char path[PATH_BYTES];

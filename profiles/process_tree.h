@@ -1,16 +1,15 @@
 /* All descendants of a process with memory and CPU time, sampled from outside.
  *
- *     el_process_tree_open("", getpid(), &tree);    its descendants from now on, without itself; "": this machine
+ *     el_process_tree_open("", getpid(), &tree);    its later descendants; "": this machine
  *     el_process_tree_discover(tree);               often (cheap): finds new ones
  *     el_process_tree_look(tree);                   a sample: CPU time and memory of all
  *     el_process_tree_look_shared(tree);            rarely: the Pss of one process
  *     tree->list[i];                                0 <= i < tree->n
  *     el_process_tree_close(tree);
  *
- * The kernel numbers processes in sequence, and /proc/loadavg has the last number (0.5 us to read): only new numbers
- * are searched. A process belongs to the tree if its parent does. Orphans must return to the ancestor or they are lost:
- * make it a subreaper (man PR_SET_CHILD_SUBREAPER). A process that starts and ends between two discoveries is missed;
- * its CPU time is in its parent's children's time.
+ * Only numbers after the last one in /proc/loadavg (0.5 us to read) are searched. A process belongs to the tree if its
+ * parent does. Orphans must return to the ancestor: make it a subreaper (man PR_SET_CHILD_SUBREAPER). A process that
+ * lives between two discoveries is missed; its CPU time is in its parent's children's time.
  *
  * Units: nanoseconds of el_clock_ns, bytes. Threads: one. Errors: EL_ERR_HOST_MEMORY; unreadable values are unknown. */
 #pragma once
@@ -23,7 +22,7 @@
 
 /* ---- one process: identity, CPU time, memory (process.c) ----
  *
- *     el_process_open("", pid, &process);      "": this machine; tests give a recorded root
+ *     el_process_open("", pid, &process);
  *     el_process_identify(&process, &identity);
  *     el_process_look(&process, &look);        repeatedly; false: it is gone
  *     el_process_pss_bytes(&process);
@@ -32,12 +31,12 @@
  * The files stay open: a sample costs two reads (about 20 us), and a reused number is never mistaken. Files of
  * /proc/PID: stat, status, cmdline, environ, smaps_rollup.
  *
- * Resident memory is file pages (program, libraries, mapped data), which are shared and can be dropped, and own pages;
- * shared pages count in each process. Pss divides shared pages among processes, so sums are right, but the kernel walks
- * the page tables (about 5 ms per GiB) and blocks the process's mappings meanwhile: read it rarely.
+ * Resident memory counts shared pages (program, libraries, mapped data) in each process. Pss divides them, so sums are
+ * right, but the kernel walks the page tables (about 5 ms per GiB) and blocks the process's mappings meanwhile: read it
+ * rarely.
  *
- * Units: nanoseconds (the kernel's ticks are 10 ms) and bytes. Errors: unreadable values are -1 or "". Ownership: two
- * files until closed. Threads: one at a time per process. */
+ * Units: nanoseconds (the kernel's ticks are 10 ms) and bytes. Unreadable values are -1 or "". Ownership: two files
+ * until closed. Threads: one at a time per process. */
 
 enum { EL_PROCESS_NAME_BYTES = 16, EL_PROCESS_COMMAND_BYTES = 256, EL_PROCESS_CPUS_BYTES = 64 };
 
@@ -122,8 +121,8 @@ struct el_process_tree {
 enum el_status el_process_tree_open(const char *root, pid_t ancestor, struct el_process_tree **tree_p);
 void el_process_tree_close(struct el_process_tree *tree); /* NULL is legal */
 
-/* A child's number, just started. If /proc/loadavg disagrees (some containers show another system's), each discovery
- * scans all processes instead. */
+/* A child's number, just started. If /proc/loadavg disagrees (some containers show another system's), discoveries scan
+ * all processes. */
 void el_process_tree_expect(struct el_process_tree *tree, pid_t pid);
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_process_tree_discover(struct el_process_tree *tree);
@@ -133,8 +132,8 @@ void el_process_tree_look(struct el_process_tree *tree);
 bool el_process_tree_look_young(struct el_process_tree *tree);
 /* A last sample of an ended child before it is reaped: its CPU time. */
 void el_process_tree_look_at(struct el_process_tree *tree, pid_t pid);
-/* Reads the Pss of one process: never read, else the one that grew most since its readings. Nothing if none grew by 5 %
- * and all were read within 2 s. */
+/* Reads the Pss of the process that was never read, or grew most since. Nothing if none grew by 5 % and all were read
+ * within 2 s. */
 void el_process_tree_look_shared(struct el_process_tree *tree);
 
 /* Index of the running process; -1: none. */

@@ -1,12 +1,10 @@
+/* Lateness of ranks, and the cause of waits. */
 #include "profiles/ranks.h"
 
 #include <stdlib.h>
 
 #include "profiles/intervals.h"
 
-/* ---- arrivals ---- */
-
-/* At one collective of one step. */
 struct arrivals {
     int64_t first_ns, last_ns;
     double sum_ns; /* from the first */
@@ -43,7 +41,7 @@ static struct arrivals look(const struct ranks *ranks, const int *match, size_t 
     return a;
 }
 
-/* Attributes member m's wait at collective k to the last arrival; ties share it equally. */
+/* Ties share the wait equally. */
 static void add_wait(struct ranks *ranks, int m, size_t step, int k, const struct arrivals *a)
 {
     const int *match = ranks->matches[m] + (size_t)k * (size_t)ranks->n;
@@ -124,8 +122,6 @@ enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_mem
     free(ranks.late);
     return enough ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the arrivals of %d ranks", n_members);
 }
-
-/* ---- blame ---- */
 
 const char *el_blame_name(enum el_blame_kind kind)
 {

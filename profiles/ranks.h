@@ -1,5 +1,4 @@
-/* Lateness of ranks, who waits for whom, and the cause of waits: pure arithmetic over el_collectives of a record or of
- * traces, with equal results for the same job.
+/* Lateness of ranks, who waits for whom, and the cause of waits, from el_collectives of a record or of traces.
  *
  *     el_ranks_arrivals(members, n, rows);             last_pct, late_s, late_low_s, caused_s
  *     rows[i].name = ...; .compute_s = ...;            the rest is the caller's
@@ -13,8 +12,8 @@
  *     caused_r           per step: the other members' waits at collectives at which r comes last, summed over members;
  *                        simultaneous collectives count once
  *
- * One place per step, because the same lateness delays all later collectives of a step. Messages are excluded:
- * receivers wait for a pipeline's schedule. Units: seconds, bytes, per cent. Threads: any. */
+ * One place per step, because the same lateness delays all later collectives. Messages are excluded: receivers wait for
+ * a pipeline's schedule. Units: seconds, bytes, per cent. Threads: any. */
 #pragma once
 
 #include <stdbool.h>

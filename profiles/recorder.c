@@ -100,7 +100,6 @@ static bool copy_list(const struct el_step_event *event, struct op_list *list)
     return true;
 }
 
-/* Index of the equal kept list, or of a new one; -1: out of memory. */
 static int find_list(struct el_recorder *recorder, const struct el_step_event *event)
 {
     for (int i = recorder->n_lists - 1; i >= 0; i--) {
@@ -132,7 +131,7 @@ static void begin_launch(void *context, const struct el_op_info *op, const struc
     recorder->queued[recorder->n_queued++] = (struct launch){.op = op, .span.begin_ns = el_clock_ns()};
 }
 
-/* Calls of a group are nested side by side: each ends before the next begins. */
+/* Calls of a group are queued side by side: each ends before the next begins. */
 static void end_launch(void *context, const struct el_op_info *op, const struct el_op_info *next)
 {
     struct el_recorder *recorder = context;
@@ -249,7 +248,7 @@ int64_t el_recorder_dropped(const struct el_recorder *recorder)
     return recorder->n_dropped;
 }
 
-/* Ops of measured steps: collectives in order, kernels and copies by name, a stage's boxes. */
+/* Ops of measured steps. */
 
 size_t el_recorder_count(const struct op_list *list, int position)
 {
@@ -266,7 +265,7 @@ const int64_t *el_recorder_latest(const struct el_recorder *recorder, const stru
     return told->latest_ns && (number + 1) * n <= told->n_latest ? told->latest_ns + number * n : NULL;
 }
 
-/* Per step, and the number of steps; 0 if steps differ. */
+/* 0 if steps differ. */
 static size_t count(const struct el_recorder *recorder, int position, int segment, size_t *n_steps_p)
 {
     size_t n = 0;
@@ -282,7 +281,6 @@ static size_t count(const struct el_recorder *recorder, int position, int segmen
     return n;
 }
 
-/* First forward kernel to last backward kernel. */
 static struct el_span pass_of(const struct op_list *list, const struct el_span *spans, int position)
 {
     struct el_span pass = {INT64_MAX, INT64_MIN};
@@ -367,7 +365,6 @@ static int by_phase_and_label(const void *a, const void *b)
     return x->phase != y->phase ? (x->phase > y->phase) - (x->phase < y->phase) : strcmp(x->label, y->label);
 }
 
-/* In order of issue. */
 struct found {
     struct el_op_figures *figures; /* room for all ops */
     size_t n;
@@ -377,7 +374,6 @@ struct found {
 
 static const size_t OTHERS = SIZE_MAX;
 
-/* Finds or adds; NULL: out of memory. */
 static struct el_op_figures *find(struct found *found, const struct el_op_info *op)
 {
     struct el_op_figures *next = &found->figures[found->n];
@@ -407,7 +403,7 @@ static size_t *rows_of(struct found *found, const struct op_list *list, int posi
     return rows;
 }
 
-/* Sums over the measured steps, and each step's time by figure, `totals` [n][n_steps]. */
+/* `totals` [n][n_steps]: each step's time by figure. */
 static void add_steps(const struct el_recorder *recorder, struct found *found, double *totals, size_t n_steps)
 {
     size_t at = 0;
@@ -428,7 +424,6 @@ static void add_steps(const struct el_recorder *recorder, struct found *found, d
     }
 }
 
-/* false: out of memory. */
 static bool fill_figures(const struct el_recorder *recorder, int position, struct found *found)
 {
     size_t n_steps = 0;
@@ -498,7 +493,6 @@ static int by_begin(const void *a, const void *b)
     return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
 }
 
-/* Of the compute stream and of communication. Returns how many. */
 static size_t fill_boxes(const struct op_list *list, int position, const struct el_span *spans, const int64_t *latest,
                          struct el_lane_box *boxes)
 {
@@ -542,7 +536,6 @@ enum el_status el_recorder_lane(const struct el_recorder *recorder, int position
     return EL_OK;
 }
 
-/* Whether no later op of the list continues op `at`'s backward pass. */
 static bool is_last_of(const struct op_list *list, int at)
 {
     const struct el_op_piece *piece = &list->ops[at].piece;

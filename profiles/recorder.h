@@ -2,15 +2,14 @@
  *
  *     el_recorder_create(position, &recorder);         one per device of this process
  *     probe = el_recorder_probe(recorder);             for the runtime
- *     el_recorder_begin(recorder);                     after warm-up: forgets earlier steps
- *     el_recorder_segment(recorder, segment);          later steps are another kind: control blocks
+ *     el_recorder_begin(recorder);                     after warm-up
+ *     el_recorder_segment(recorder, segment);          control blocks follow
  *     el_recorder_summarize(recorder, 0, 0, &summary); offline
  *
- * While steps run it only copies spans into arrays, which grow between steps, up to EL_RECORDER_SPANS_MAX; further
- * steps count in `n_dropped`. Steps with spans off are not kept. Simulated steps have virtual times.
- *
- * A collective's span includes the wait for peers. Once all arrivals are known (el_recorder_tell) wait and transfer are
- * separate. Threads: the probe is called by the program's thread; summarize after its end. */
+ * While steps run it only copies spans into arrays, up to EL_RECORDER_SPANS_MAX; further steps count in `n_dropped`.
+ * Steps with spans off are not kept. Simulated steps have virtual times. Wait and transfer of collectives are separate
+ * once all arrivals are known (el_recorder_tell). Threads: the probe is called by the program's thread; summarize after
+ * its end. */
 #pragma once
 
 #include "profiles/collectives.h"
@@ -60,7 +59,7 @@ struct el_device_summary {
     double flops;
 };
 
-/* A worker that issues for several devices has one recorder for `n_positions`; each is summarized separately. */
+/* One recorder for `n_positions` devices of a worker; each is summarized separately. */
 enum el_status el_recorder_create(int first_position, int n_positions, struct el_recorder **recorder_p);
 void el_recorder_destroy(struct el_recorder *recorder); /* NULL is legal */
 struct el_probe el_recorder_probe(struct el_recorder *recorder);
@@ -68,7 +67,7 @@ struct el_probe el_recorder_probe(struct el_recorder *recorder);
 void el_recorder_begin(struct el_recorder *recorder);
 /* Measured steps not kept since then for too many spans. */
 int64_t el_recorder_dropped(const struct el_recorder *recorder);
-/* Later steps belong to `segment` (below EL_RECORDER_SEGMENTS); negative: not kept. Initially, and after begin:
+/* Later steps belong to `segment` (below EL_RECORDER_SEGMENTS); negative: not kept. Initially and after begin
  * EL_RECORDER_MEASURED. */
 void el_recorder_segment(struct el_recorder *recorder, int segment);
 /* Kept steps of a segment. */
@@ -77,11 +76,11 @@ size_t el_recorder_kept(const struct el_recorder *recorder, int segment);
 enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position, int segment,
                                      struct el_device_summary *summary_p);
 
-/* Sum of the device's kernel times in measured step `index`; `*step_p`: its number in the job, with warm-up. */
+/* Sum of the device's kernel times in measured step `index`; `*step_p`: its number in the job. */
 int64_t el_recorder_computed_ns(const struct el_recorder *recorder, int position, size_t index, uint64_t *step_p);
 
-/* From now on also records when the host queues each op of asynchronous devices. `*watch_p` is for the probe,
- * exclusively, and must outlive it. Costs two clock readings per op. */
+/* From now on also records when the host queues ops of asynchronous devices, at two clock readings per op. `*watch_p`
+ * is for the probe, exclusively, and must outlive it. */
 void el_recorder_watch_launches(struct el_recorder *recorder, struct el_watch *watch_p);
 /* A measured step's [n_ops] spans of the host's thread; NULL: not watched. */
 const struct el_span *el_recorder_launches(const struct el_recorder *recorder, size_t index);
@@ -109,13 +108,13 @@ struct el_op_figures {
 enum el_status el_recorder_ops(const struct el_recorder *recorder, int position, struct el_op_figures **figures_p,
                                size_t *n_p);
 /* Copies what only all members together know, on this process's clock. `latest_ns`: last arrivals, [n_steps][n].
- * `windows`: first forward to last backward of all stages, [n_steps]; NULL: no stages. Errors: EL_ERR_HOST_MEMORY. */
+ * `windows`: first forward to last backward of all stages, [n_steps]; NULL: none. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_recorder_tell(struct el_recorder *recorder, int position, int segment, const int64_t *latest_ns,
                                 size_t n_latest, const struct el_span *windows, size_t n_windows);
 
-/* One measured step of a stage's device, as in papers: runs of kernels of one box of its schedule, or of one phase
- * outside boxes, and communication without its wait. By begin, in time from the step's window; none without windows.
- * `boxes`: to be freed. Errors: EL_ERR_HOST_MEMORY. */
+/* One measured step of a stage's device: runs of kernels of one box of its schedule, or of one phase, and communication
+ * without its wait. By begin, in time from the step's window; none without windows. `boxes`: to be freed. Errors:
+ * EL_ERR_HOST_MEMORY. */
 struct el_lane_box {
     struct el_op_piece piece;
     enum el_phase phase;

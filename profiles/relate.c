@@ -1,4 +1,4 @@
-/* From matched operations on one clock to each member's parts of a step. */
+/* Matches operations of traces, and measures each member's steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,6 @@ static int64_t middle_of(const struct difference *d, size_t n)
     return d[(n - 1) / 2].at_ns + (d[n / 2].at_ns - d[(n - 1) / 2].at_ns) / 2;
 }
 
-/* 9 of 10 differences from the line are below it. */
 static double spread(const struct line *line, const struct difference *d, size_t n, double *values)
 {
     for (size_t i = 0; i < n; i++) values[i] = fabs(d[i].ns - at(line, d[i].at_ns));
@@ -108,7 +107,6 @@ static size_t trace_of(const struct el_relate *relate, size_t entry)
     return relate->relation->members[relate->entries[entry].member].trace;
 }
 
-/* Of trace t against those with a known clock. */
 static size_t differences(const struct el_relate *relate, const struct line *lines, size_t t, struct difference *d)
 {
     size_t n = 0;
@@ -140,7 +138,7 @@ static void move(struct el_relate *relate, const struct line *lines)
     }
 }
 
-/* Traces that share collectives with a known one become known, repeatedly. */
+/* Repeatedly, until no more become known. */
 static void find_lines(const struct el_relate *relate, struct line *lines, struct difference *d, double *values)
 {
     bool all_common = true;
@@ -165,7 +163,6 @@ static void find_lines(const struct el_relate *relate, struct line *lines, struc
     }
 }
 
-/* Fills the clocks, moves the entries' spans. Errors: EL_ERR_HOST_MEMORY. */
 static enum el_status relate_clocks(struct el_relate *relate)
 {
     struct line *lines = calloc(relate->n_traces + 1, sizeof *lines);
@@ -250,7 +247,6 @@ static void collect(struct el_relate *relate)
     }
 }
 
-/* End of the entries of the same member, or class. */
 static size_t behind(const struct el_relate *relate, size_t at, bool of_member)
 {
     const struct el_relate_entry *first = &relate->entries[at];
@@ -277,7 +273,6 @@ static enum by choose(const struct el_relate *relate, size_t from, size_t to)
     return numbered ? BY_SEQUENCE : equal ? BY_ORDER : BY_STEP;
 }
 
-/* Numbers one member's entries of one class, in order of time. */
 static void number(struct el_relate *relate, size_t from, size_t to, enum by by)
 {
     const struct el_relation_member *member = &relate->relation->members[relate->entries[from].member];
@@ -294,7 +289,6 @@ static void number(struct el_relate *relate, size_t from, size_t to, enum by by)
     }
 }
 
-/* Sorted. Errors: EL_ERR_HOST_MEMORY. */
 static enum el_status relate_match(struct el_relate *relate)
 {
     size_t n = 1;
@@ -316,7 +310,6 @@ static enum el_status relate_match(struct el_relate *relate)
     return EL_OK;
 }
 
-/* End of the operation's entries that begin at `first`. */
 static size_t relate_run(const struct el_relate *relate, size_t first)
 {
     size_t at = first;
@@ -326,12 +319,11 @@ static size_t relate_run(const struct el_relate *relate, size_t first)
     return at;
 }
 
-/* A member's computation, waits and transfers per step as sets of intervals, on its own clock. */
+/* On the member's own clock. */
 
 enum { COMPUTE, COMM, COPY, WAIT, TRANSFER, OUTSIDE, EXPOSED, WAIT_EXPOSED, COPIES, REST, SETS };
 
-/* Adds waits until the last arrival, and what is no communication of a step: receivers' waits, and calls without a
- * partner. */
+/* Waits until the last arrival; no communication of a step: receivers' waits, and calls without a partner. */
 static void add_calls(const struct el_relate_work *w, size_t m, struct el_intervals *sets)
 {
     struct el_relation_member *member = &w->relate.relation->members[m];
@@ -389,7 +381,7 @@ static void make_sets(const struct el_relate_work *w, size_t m, struct el_interv
     el_intervals_less(&sets[REST], &sets[COMM], &sets[COPIES]);
 }
 
-/* The set's part within the span; one pass over both in order. */
+/* One pass over both in order. */
 static double within(const struct el_intervals *set, size_t *at, struct el_span span)
 {
     int64_t ns = 0;
@@ -434,7 +426,7 @@ static void put_parts(const struct el_relate_work *w, struct el_relation_member 
     }
 }
 
-/* Fills member m's parts and the rest of its row; arrivals are set. Errors: EL_ERR_HOST_MEMORY. */
+/* Arrivals are set. */
 static enum el_status relate_measure(const struct el_relate_work *w, size_t m)
 {
     struct el_relation *relation = w->relate.relation;
@@ -468,8 +460,6 @@ static enum el_status fail_memory(void)
 {
     return el_fail(EL_ERR_HOST_MEMORY, "no memory to relate traces");
 }
-
-/* ---- members and steps ---- */
 
 static int by_rank(const void *a, const void *b)
 {
@@ -522,15 +512,13 @@ static enum el_status list_steps(struct el_relate_work *w)
     return EL_OK;
 }
 
-/* Index of the profiler's step; SIZE_MAX: none. Without steps all is one. */
+/* Without steps all is one. */
 static size_t relate_step(const struct el_relate_work *w, int64_t number)
 {
     if (!w->steps) return 0;
     const int64_t *found = bsearch(&number, w->steps, w->relate.relation->n_steps, sizeof number, by_value);
     return found ? (size_t)(found - w->steps) : SIZE_MAX;
 }
-
-/* ---- operations ---- */
 
 static void look(struct el_relate_work *w, struct el_relate_operation *run)
 {
@@ -588,8 +576,6 @@ static enum el_status list_runs(struct el_relate_work *w)
     return enough ? EL_OK : fail_memory();
 }
 
-/* ---- arrivals ---- */
-
 /* A place missing in a step is an empty span for all members. */
 static enum el_status make_collectives(const struct el_relate_work *w, struct el_collectives *members)
 {
@@ -604,7 +590,6 @@ static enum el_status make_collectives(const struct el_relate_work *w, struct el
     return EL_OK;
 }
 
-/* The places of a member's own operations. */
 static enum el_status fill_collectives(const struct el_relate_work *w, struct el_collectives *members)
 {
     size_t n = w->n_places, n_members = w->relate.relation->n_members;
@@ -646,8 +631,6 @@ static enum el_status find_arrivals(const struct el_relate_work *w)
     return status;
 }
 
-/* ---- by size ---- */
-
 static int by_size(const void *a, const void *b)
 {
     const struct el_relation_size *x = a, *y = b;
@@ -688,8 +671,6 @@ static enum el_status list_sizes(const struct el_relate_work *w)
     relation->n_sizes = kept;
     return EL_OK;
 }
-
-/* ---- together ---- */
 
 static enum el_status relate(struct el_relate_work *w)
 {

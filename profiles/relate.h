@@ -1,23 +1,23 @@
-/* Relates the traces of a job's ranks: matches collectives, finds a common clock, and gives a row per rank by the
- * record's definitions (profiles/collectives.h, profiles/ranks.h).
+/* Relates the traces of a job's ranks: matches collectives, finds a common clock, and gives a row per rank
+ * (profiles/collectives.h, profiles/ranks.h).
  *
  *     el_relate(traces, n, &relation);        sorts the traces' spans, otherwise read-only
  *     el_ranks_blame(...)                     relation.members' rows
  *     el_relation_free(&relation);
  *
- * A member is a device of a trace, or its host without devices. Operations match by group, verb and the communicator's
- * number (Seq). Without numbers, the j-th matches the j-th if all members have equally many, else within a profiler
- * step. Messages match by ends and order.
+ * A member is a device of a trace, or its host. Operations match by group, verb and the communicator's number (Seq);
+ * without numbers the j-th matches the j-th if all members have equally many, else within a profiler step. Messages
+ * match by ends and order.
  *
  * Clocks: members of a collective that needs everybody's data (all-reduce, all-gather, reduce-scatter, all-to-all,
- * barrier) leave it together, so its ends are one moment. A trace's offset is the median difference of ends to a trace
- * with a known clock. A drift counts if the medians of both halves differ by more than twice the residual of a line
- * through them, and that is below 0.7 of the median's. `error_s`: 9 of 10 differences are then below it. Times stay if
- * the offset is below it, or if traces declare a common clock.
+ * barrier) leave it together. A trace's offset is the median difference of ends to a trace with a known clock. A drift
+ * counts if the medians of both halves differ by more than twice the residual of a line through them, and that is below
+ * 0.7 of the median's. `error_s`: 9 of 10 differences are then below it. Times stay if the offset is below it, or if
+ * traces declare a common clock.
  *
- * Figures are per step, from one ProfilerStep's begin to the next one's. A message receiver's wait is no communication,
- * as in the record. Calls without a partner count only in n_alone. Units: seconds, bytes. Threads: any. Ownership:
- * independent of the traces. */
+ * Figures are per step, from one ProfilerStep's begin to the next one's. A message receiver's wait is no communication.
+ * Calls without a partner count only in n_alone. Units: seconds, bytes. Threads: any. Ownership: independent of the
+ * traces. */
 #pragma once
 
 #include "profiles/kineto.h"

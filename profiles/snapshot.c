@@ -1,3 +1,4 @@
+/* From a snapshot's values to each device's peak. */
 #include "profiles/snapshot.h"
 
 #include <stdio.h>
@@ -10,8 +11,6 @@
 
 /* Limits of a file, and of all bytes in it, so that sums do not overflow. */
 static const int64_t FILE_MAX = (int64_t)1 << 30, BYTES_MAX = (int64_t)1 << 61;
-
-/* ---- causes ---- */
 
 enum { FRAMES_MAX = 128, NAME_BYTES = 256 };
 
@@ -51,7 +50,6 @@ static const struct rule {
 };
 enum { N_RULES = sizeof rules / sizeof rules[0] };
 
-/* False for libraries, Python itself, and C. */
 static bool is_own(const char *file)
 {
     static const char *const not_own[] = {"site-packages/", "dist-packages/", "/torch/",
@@ -95,9 +93,6 @@ static struct el_snapshot_place read_frames(struct el_pickle *p, uint32_t frames
     return place;
 }
 
-/* ---- a device ---- */
-
-/* An allocation or free of the trace, or a block at its end. */
 struct event {
     uint64_t address;
     int64_t bytes;
@@ -181,7 +176,7 @@ static enum el_status add_trace(struct reader *r, struct el_snapshot_device *dev
     return EL_OK;
 }
 
-/* The device's events are the last `n_events`. Returns how many precede the first highest moment. */
+/* Returns how many events precede the first highest moment. */
 static size_t find_peak(const struct reader *r, struct el_snapshot_device *device)
 {
     const struct event *events = r->events + r->n - device->n_events;
@@ -204,7 +199,7 @@ static int by_address(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* From the events at one address: what it held after `at` events; NULL: nothing, or allocated before the trace. */
+/* After `at` events; NULL: nothing, or allocated before the trace. */
 static const struct event *held_at(const struct event *events, size_t n, size_t at)
 {
     const struct event *last = NULL;
@@ -213,7 +208,7 @@ static const struct event *held_at(const struct event *events, size_t n, size_t 
     return events[0].what == BLOCK ? events : NULL;
 }
 
-/* Finds or adds the place; the last places are reserved for causes without one. Shared frames are read once. */
+/* The last places are reserved for causes without one. Shared frames are read once. */
 static struct el_snapshot_place *place_of(struct reader *r, uint32_t frames, struct el_snapshot_device *device)
 {
     uint32_t *of = &r->place_of[frames];

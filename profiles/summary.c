@@ -1,10 +1,10 @@
-/* From spans to a device's figures: unions and intersections of intervals per step, then means (docs/metrics.md). */
+/* From spans to a device's figures: unions and intersections per step, then means. */
 #include <string.h>
 
 #include "profiles/intervals.h"
 #include "profiles/recorder_internal.h"
 
-/* One device's interval sets in one step: each phase, and these. */
+/* Each phase, and these. */
 enum {
     ALL = EL_PHASE_COUNT, /* every op */
     COMPUTE,              /* C: kernels, on any stream */
@@ -18,13 +18,11 @@ enum {
     SETS = GROUPS + EL_COMM_GROUPS_MAX
 };
 
-/* Collectives, and copies from another device. */
 static bool op_is_comm(const struct el_op_info *op)
 {
     return op->op_class == EL_CLASS_COMM || (op->op_class == EL_CLASS_COPY && op->peer >= 0);
 }
 
-/* NULL: no communicator, or no room. */
 static struct el_comm_figures *group_of(struct el_device_summary *sum, const struct el_op_info *op)
 {
     int g = 0;
@@ -50,8 +48,7 @@ static void add_to_group(struct el_device_summary *sum, struct el_intervals *set
     el_intervals_add(&sets[GROUPS + (group - sum->groups)], span);
 }
 
-/* `latest_ns`: the collective's last arrival; span.begin_ns for other ops. A receiver is idle until the message is
- * sent. */
+/* `latest_ns`: span.begin_ns for ops that are no collectives. A receiver is idle until the message is sent. */
 static void add_op(struct el_intervals *sets, const struct el_op_info *op, struct el_span span, int64_t latest_ns)
 {
     bool compute = op->op_class == EL_CLASS_COMPUTE, copy = op->op_class == EL_CLASS_COPY;
@@ -124,7 +121,6 @@ static void add_counts(struct el_device_summary *sum, const struct el_op_info *o
     sum->flops += op->flops;
 }
 
-/* `number`: among its segment's steps. */
 static bool add_step(struct el_device_summary *sum, struct el_intervals *sets, const struct el_recorder *recorder,
                      const struct step *step, int position, size_t number)
 {

@@ -1,3 +1,4 @@
+/* System counters from /proc/stat and /sys. */
 #include "profiles/system.h"
 
 #include <dirent.h>
@@ -13,7 +14,6 @@
 
 enum { PATH_BYTES = 2048, LINE_BYTES = 512 };
 
-/* -1: none. */
 static int64_t read_number(const char *root, int cpu, const char *name)
 {
     char path[PATH_BYTES], line[64];
@@ -64,9 +64,9 @@ static void read_throttling(const char *root, int cpu, struct el_system_reading 
 }
 
 /* ---- waits of threads for a core taken by other programs ----  By the scheduler's nanoseconds
- * (/proc/self/task/N/schedstat), for windows of any length. A waiting thread waits for another program or for another
- * thread of its process; the latter's run time on that core is subtracted. The kernel's pressure (/proc/pressure/cpu)
- * does not distinguish the two. */
+ * (/proc/self/task/N/schedstat). A waiting thread waits for another program or for another thread of its process; the
+ * latter's run time on that core is subtracted. The kernel's pressure (/proc/pressure/cpu) does not distinguish the
+ * two. */
 
 /* A waking thread waits some microseconds even on an idle machine. */
 static const double SHORTEST_NS = 50e6;
@@ -169,7 +169,6 @@ static double grown(uint64_t from, uint64_t to)
     return to > from ? (double)(to - from) : 0;
 }
 
-/* Whether the CPU's shares are known. */
 static bool compare_cpu(const struct el_system_ticks *begin, const struct el_system_ticks *end, double *busy_pct,
                         double *steal_pct)
 {

@@ -20,7 +20,6 @@ struct el_trace {
     bool comma;
 };
 
-/* One op of a step. */
 struct el_trace_op {
     const struct el_op_info *info;
     struct el_span span;
@@ -86,7 +85,6 @@ static const char *node_of(const struct el_op_info *op)
     return op->label[n] == ' ' ? op->label + n + 1 : op->label + n;
 }
 
-/* Dimensions or types of the operands read, or written. */
 static void put_operands(struct el_trace *trace, const struct el_op_info *op, const char *key, bool written, bool types)
 {
     struct el_op_operand operands[EL_ARGS_POINTERS];
@@ -129,8 +127,7 @@ static const char *collective_name(const char *verb)
     return verb;
 }
 
-/* A collective's members by rank in the group, as far as name and size tell: the job's ranks (all, or one stage's
- * copies), or positions of one rank's devices. Returns how many. */
+/* As far as name and size tell: the job's ranks (all, or one stage's copies), or positions of one rank's devices. */
 static int find_group(const struct el_layout *layout, const struct el_op_info *op, int members[EL_SIMULATED_MAX])
 {
     const struct el_spot own = el_layout_spot(layout, op->device);
@@ -198,7 +195,6 @@ static bool is_queued(const struct el_trace_op *op)
     return op->launch.end_ns > op->launch.begin_ns;
 }
 
-/* The host's call, and an arrow to the device's work. */
 static void put_launch(struct el_trace *trace, const struct el_trace_op *op)
 {
     const struct el_op_info *info = op->info;
@@ -256,8 +252,6 @@ static void trace_put_op(struct el_trace *trace, const struct el_trace_op *op)
     if (is_queued(op)) put_launch(trace, op);
 }
 
-/* ---- pieces of JSON ---- */
-
 static void trace_text(struct el_trace *trace, const char *text)
 {
     fputc('"', trace->file);
@@ -294,16 +288,13 @@ static void trace_begin(struct el_trace *trace, char ph, const char *cat, const 
     trace->comma = true;
 }
 
-/* A complete event's length, and the begin of its arguments. */
 static void trace_duration(struct el_trace *trace, struct el_span span)
 {
     put_us(trace, "dur", common_ns(trace, span.end_ns) - common_ns(trace, span.begin_ns));
     fputs(", \"args\": {", trace->file);
 }
 
-/* ---- lanes ---- */
-
-/* The lane of the thread of an op's stream. The stream's own lane is its number, in the device's process. */
+/* The stream's own lane is its number, in the device's process. */
 static int trace_thread(const struct el_op_info *op)
 {
     return (op->device + 1) * 1000 + op->stream;
@@ -435,7 +426,7 @@ static void put_counters(struct el_trace *trace, const struct el_step_event *ste
     }
 }
 
-/* An arrow to an op of another stream that waits: between devices' work, else between threads. */
+/* Between devices' work, else between threads. */
 static void put_end(struct el_trace *trace, char ph, const struct el_op_info *op, int64_t at_ns, int64_t id)
 {
     bool host = op->op_class == EL_CLASS_HOST;
@@ -455,8 +446,6 @@ static void put_waits(struct el_trace *trace, const struct el_step_event *step, 
     }
 }
 
-/* ---- steps ---- */
-
 static void fill_arrivals(const struct el_recorder *recorder, size_t number, int device, struct el_trace_op *ops)
 {
     const struct op_list *list = el_recorder_list(recorder, &recorder->steps[number]);
@@ -465,7 +454,6 @@ static void fill_arrivals(const struct el_recorder *recorder, size_t number, int
         if (el_recorder_is_comm(&list->ops[i], device)) ops[i].arrived_ns = el_recorder_arrival(ops[i].span, *latest++);
 }
 
-/* [step->n_ops], to be freed; NULL: no memory. */
 static struct el_trace_op *list_ops(const struct el_trace *trace, int n_devices, const struct el_step_event *step)
 {
     struct el_trace_op *ops = calloc((size_t)step->n_ops + 1, sizeof *ops);

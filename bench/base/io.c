@@ -1,5 +1,4 @@
-/* Our own JSON writer: arrays of numbers stay on one line (thousands of step times), and reals have the shortest exact
- * text. jansson parses. */
+/* Arrays of numbers stay on one line (thousands of step times), and reals have the shortest exact text. */
 #include "bench/base/io.h"
 
 #include <dirent.h>
@@ -71,7 +70,6 @@ static void write_scalar(const json_t *value, FILE *out)
         write_escaped(value, out);
 }
 
-/* On one line: arrays of scalars, and objects of numbers. */
 static bool is_flat(json_t *value)
 {
     for (size_t i = 0; i < json_array_size(value); i++)

@@ -214,7 +214,7 @@ const char *el_json_written(double value, char *text)
     return el_json_shortest(value, text);
 }
 
-/* Cleans names too. Order stays; of names that become equal the last one counts. */
+/* Order stays; of names that become equal the last one counts. */
 static void clean_object(json_t *object)
 {
     json_t *cleaned = json_object();

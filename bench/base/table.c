@@ -1,3 +1,4 @@
+/* Cells, and the lines they make. */
 #include "bench/base/table.h"
 
 #include <math.h>
@@ -87,7 +88,6 @@ void el_table_cell(const struct el_column *column, const json_t *object, const j
         show_number(column->kind, scale * el_json_number(object, column->path), text);
 }
 
-/* Where the text ends, and where its columns do. */
 struct line {
     char text[EL_TABLE_LINE_BYTES];
     int used, end, columns;

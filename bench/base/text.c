@@ -1,3 +1,4 @@
+/* Numbers and lines for people. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -138,7 +139,7 @@ const struct el_escape el_escape_xml = {"&<>\"\n", {"&amp;", "&lt;", "&gt;", "&q
                        el_escape_annotation = {"%\r\n", {"%25", "%0D", "%0A"}},
                        el_escape_title = {"%\r\n:,", {"%25", "%0D", "%0A", "%3A", "%2C"}};
 
-/* Escapes what begins a list item, "- x", "+ x", "1. x", or a rule, "---". Returns how much was put. */
+/* "- x", "+ x", "1. x" and "---" would begin an item or a rule. Returns how much was put. */
 static size_t put_begin(const char *text, FILE *out)
 {
     size_t digits = strspn(text, "0123456789");
@@ -148,8 +149,8 @@ static size_t put_begin(const char *text, FILE *out)
     return item ? digits + 1 : 0;
 }
 
-/* By backslash if sufficient; <, > and & as entities, because not every reader knows \<. GitHub and GitLab find @name
- * and #1 in the finished text, so the invisible U+2060 separates them; an address is found by "://" and "www.". */
+/* <, > and & become entities, because not every reader knows \<. GitHub and GitLab find @name and #1 in the finished
+ * text, so the invisible U+2060 separates them; an address is found by "://" and "www.". */
 void el_escape_markdown(const char *text, FILE *out)
 {
     static const char joiner[] = "\xE2\x81\xA0";

@@ -1,3 +1,4 @@
+/* Trials and their repeats, into results.json. */
 #include "bench/campaign/campaign.h"
 
 #include <errno.h>
@@ -23,7 +24,6 @@ json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int r
     return &campaign->repeats[trial * campaign->options->repeats + repeat];
 }
 
-/* Whether the new results.json holds all of `trial`. */
 static bool keeps(const struct el_campaign *c, const json_t *trial)
 {
     if (json_array_size(json_object_get(trial, "repeats")) > (size_t)c->options->repeats) return false;
@@ -32,7 +32,7 @@ static bool keeps(const struct el_campaign *c, const json_t *trial)
     return false;
 }
 
-/* results.json must not lose trials that another user or build measured. */
+/* results.json keeps trials that another user or build measured. */
 static enum el_status keep_others(struct el_campaign *c)
 {
     char path[EL_PATH_BYTES];
@@ -55,7 +55,6 @@ static enum el_status keep_others(struct el_campaign *c)
     return status;
 }
 
-/* null without repeats. */
 static enum el_status make_trial(const struct el_campaign *c, int t)
 {
     json_t *repeats = json_array(), *trial = json_null();
@@ -73,7 +72,7 @@ static enum el_status make_trial(const struct el_campaign *c, int t)
     return status;
 }
 
-/* Loads repeats of the same build and configuration; failures are measured again. */
+/* Of the same build and configuration; failures are measured again. */
 static enum el_status load(struct el_campaign *c)
 {
     for (int t = 0; t < c->set.n; t++) {
@@ -108,8 +107,7 @@ static enum el_status check_checkpoints(const struct el_campaign *c)
     return EL_OK;
 }
 
-/* Called when nothing can be refused any more. The lock lasts until the process ends: two jobs' files in one checkpoint
- * would look like one's. */
+/* The lock lasts until the process ends: two jobs' files in one checkpoint would look like one's. */
 static enum el_status take_checkpoints(const struct el_campaign *c, size_t *existing_p)
 {
     const char *dir = c->options->checkpoint;
@@ -197,7 +195,6 @@ void el_campaign_undo(struct el_campaign *campaign)
     el_store_forget(&campaign->store);
 }
 
-/* The command that repeats all of it in another folder; null: too long. */
 static json_t *command_of(const struct el_campaign *c)
 {
     struct el_options *options = malloc(sizeof *options);

@@ -30,10 +30,9 @@ struct el_campaign {
     char no_launcher[EL_ERROR_TEXT_BYTES]; /* why trials of several processes cannot be launched here, or "" */
 };
 
-/* Call el_runner_catch_signals before, unless another launcher started this process: a signal could leave a folder
- * behind. An --out of compare, scale or imbalance that holds a run: takes its repeats of equal configuration and build.
- * Errors: EL_ERR_INVALID (also if that run has trials that this one lacks, which results.json would lose), EL_ERR_IO;
- * the folder stays as it was. */
+/* Call el_runner_catch_signals before, unless another launcher started this process. An --out of compare, scale or
+ * imbalance that holds a run: takes its repeats of equal configuration and build. Errors: EL_ERR_INVALID (also if
+ * results.json would lose trials of that run), EL_ERR_IO; the folder stays as it was. */
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options);
 /* Adds the trials of `options`, which include the campaign's. Call el_campaign_end after a failure too. Errors:
  * el_campaign_begin's. */
@@ -46,9 +45,9 @@ json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int r
 /* Steals `document`. Errors: EL_ERR_IO: earlier results stay. */
 enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int repeat, json_t *document);
 /* Launches missing repeats in turns, with progress on standard error. `gate`: first compares the modes' first steps
- * with the reference. Trials that cannot be launched, or that the gate refuses, become rows with the reason.
- * Interrupted: EL_OK (el_runner_interrupted); no document before the first repeat. `headline`: first line of progress,
- * or NULL. Errors: EL_ERR_IO; repeats are kept. */
+ * with the reference. Trials that cannot be launched or are refused become rows with the reason. Interrupted: EL_OK
+ * (el_runner_interrupted); no document before the first repeat. `headline`: first line of progress, or NULL. Errors:
+ * EL_ERR_IO; repeats are kept. */
 enum el_status el_campaign_measure(struct el_campaign *campaign, bool gate, const char *headline);
 /* After an interruption, on standard error: whether anything was measured, and `how` to resume, ending with the
  * folder's name. */

@@ -1,4 +1,4 @@
-/* The gate's judgement and rows. */
+/* The gate's judgement and rows (its work: job/measure.c). */
 #include "bench/campaign/gate.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "bench/base/jvalue.h"
 #include "runtime/gate/gate.h"
 
-/* The mode's trial with the most devices, there with the smallest batch. NULL: none. */
+/* The most devices, there the smallest batch. */
 static const struct el_trial *smallest(const struct el_campaign *campaign, const char *mode, bool bucket_view)
 {
     const struct el_trial *found = NULL;

@@ -1,3 +1,4 @@
+/* Progress lines and the estimate. */
 #include "bench/campaign/progress.h"
 
 #include <stdarg.h>

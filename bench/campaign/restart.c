@@ -1,5 +1,5 @@
-/* A job that lost a rank is started again, from its last checkpoint (--checkpoint restarts), with as many devices, or
- * with those that are left; and once more when one has come (--elastic). */
+/* --checkpoint restarts: from the last checkpoint, with the same or the remaining devices; --elastic: again when a
+ * device comes. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,9 +29,6 @@ static bool is_lost(const json_t *document)
     return el_json_is(document, "status", "failed") || el_json_is(document, "status", "timeout");
 }
 
-/* ---- devices ---- */
-
-/* -1: the reason names no rank. */
 static int rank_of(const char *reason)
 {
     int rank = -1;
@@ -62,7 +59,6 @@ static void leave(struct restarts *r, int rank)
     set_devices(r, trial->n_devices - 1);
 }
 
-/* Adds the last lost device at the end. */
 static void come(struct restarts *r)
 {
     r->coming = r->came = false;
@@ -89,9 +85,7 @@ static bool has_come(void *context)
     return r->came;
 }
 
-/* ---- again ---- */
-
-/* Written by this job, complete, and with steps left: a rank may be lost after the last one. */
+/* Written by this job, complete, and with steps left. */
 static bool is_own(const struct el_trial *trial, const char *path)
 {
     struct el_checkpoint *checkpoint;
@@ -105,7 +99,6 @@ static bool is_own(const struct el_trial *trial, const char *path)
     return own;
 }
 
-/* Sets `resume` to the last checkpoint, or the job's begin. Returns the step. */
 static int64_t find_back(struct restarts *r)
 {
     struct el_trial *trial = r->trial;

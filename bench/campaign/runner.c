@@ -1,4 +1,4 @@
-/* The parent's side of a launch: arguments, logs, time-out, and a document if rank 0 wrote none. */
+/* The parent's side of a launch. */
 #include "bench/campaign/runner.h"
 
 #include <signal.h>
@@ -23,7 +23,6 @@
 enum { VALUE_BYTES = 2048, TAIL_LINES = 5, TAIL_BYTES = 1200, REASON_BYTES = 700 };
 enum { WORDS_MAX = 8 };
 
-/* Of a repeat or the gate. */
 struct launch {
     const struct el_runner *runner;
     const struct el_trial *trial;
@@ -98,7 +97,6 @@ enum el_status el_runner_init(struct el_runner *runner, const struct el_store *s
     return EL_OK;
 }
 
-/* Whether two blocks of `of_each` devices share a card. */
 static bool share_a_card(const struct el_trial *trial, int of_each)
 {
     for (int i = 1; i < trial->n_devices; i++)
@@ -137,7 +135,6 @@ static bool on_tick(void *context, double elapsed_s)
     return !interrupted && !(runner->leave && runner->leave(runner->of_leave));
 }
 
-/* The log's last line if it is an error, without the program's name; NULL: none. */
 static const char *last_words(const char *log_dir, int rank, char *text, size_t bytes)
 {
     *text = 0;
@@ -146,7 +143,6 @@ static const char *last_words(const char *log_dir, int rank, char *text, size_t 
     return !strncmp(text, "evenload: ", strlen("evenload: ")) ? text + strlen("evenload: ") : NULL;
 }
 
-/* `argv`: room for all options with values, and NULL; the strings are owned. */
 static enum el_status add_options(unsigned command, const struct el_options *options, char **argv)
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
@@ -162,8 +158,8 @@ static enum el_status add_options(unsigned command, const struct el_options *opt
     return EL_OK;
 }
 
-/* Starts this program again as the trial's processes, with `words` (at most 7, ends with NULL) and the command's
- * options. Blocking; ends early if interrupted. Errors: EL_ERR_ABSENT (no launcher), EL_ERR_IO. */
+/* `words`: at most 7, ends with NULL. Blocking; ends early if interrupted. Errors: EL_ERR_ABSENT (no launcher),
+ * EL_ERR_IO. */
 static enum el_status start(const struct el_runner *runner, const struct el_trial *trial, const char *const *words,
                             unsigned command, const struct el_options *options, const char *log_dir,
                             struct el_launch_result *result_p)
@@ -204,13 +200,11 @@ static enum el_status run_launch(struct launch *launch)
     return start(launch->runner, trial, words, EL_CMD_RUN, &options, launch->log_dir, &launch->result);
 }
 
-/* The rank with the most informative log. */
 static int speaker(const struct el_launch_result *result)
 {
     return result->failed_rank < 0 ? 0 : result->failed_rank;
 }
 
-/* From the failed rank's log, mpirun's, or the launcher. */
 static void find_reason(const struct launch *launch, char reason[REASON_BYTES])
 {
     const struct el_launch_result *result = &launch->result;
@@ -220,7 +214,7 @@ static void find_reason(const struct launch *launch, char reason[REASON_BYTES])
     snprintf(reason, REASON_BYTES, "%.600s", said ? said : result->ok ? "ended without a result" : result->reason);
 }
 
-/* Quotes the worker, who names file and reason; on a full disk its log may lack them. */
+/* On a full disk the worker's log may lack the reason. */
 static enum el_status fail_unwritten(const struct launch *launch)
 {
     char reason[REASON_BYTES];
@@ -244,7 +238,6 @@ static void show_tail(const struct launch *launch)
     for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) el_text_line(stderr, "    %.200s", line);
 }
 
-/* NULL: rank 0 wrote nothing. Errors: EL_ERR_ABSENT (no launcher), EL_ERR_IO. */
 static enum el_status launch_document(struct launch *launch, json_t **document_p)
 {
     *document_p = NULL;
@@ -259,7 +252,7 @@ static enum el_status launch_document(struct launch *launch, json_t **document_p
     return !*document_p && unwritten ? fail_unwritten(launch) : EL_OK;
 }
 
-/* The job failed after writing its result. A killed rank explains a failure better than what the others saw. */
+/* A killed rank explains a failure better than what the others saw. */
 static enum el_status note_end(const struct launch *launch, json_t *document)
 {
     const struct el_launch_result *result = &launch->result;
@@ -274,7 +267,7 @@ static enum el_status note_end(const struct launch *launch, json_t *document)
     return el_write_json(document, launch->path);
 }
 
-/* Status and reason of a launch without a document, also on standard error. `status`: of the launching. */
+/* `status`: of the launching. */
 static const char *explain(const struct launch *launch, enum el_status status, char reason[REASON_BYTES])
 {
     if (status != EL_OK) {
@@ -319,7 +312,6 @@ enum el_status el_runner_gate(const struct el_runner *runner, const struct el_tr
 
 /* ---- following a launch that is one long job ---- */
 
-/* Whether rank 0 has a new line. */
 static bool hears(struct el_follow *follow)
 {
     char line[TAIL_BYTES] = "";

@@ -4,8 +4,8 @@
  *     el_runner_measure(&runner, &trial, repeat, order, &document);
  *     el_runner_gate(&runner, &trial, &verdict);
  *
- * A crash gives a document with status and reason, and the log's last lines on standard error. Interrupted
- * (el_runner_interrupted): no document. Errors: EL_ERR_IO. */
+ * A crash gives a document with status and reason, and the log's last lines on standard error; an interruption
+ * (el_runner_interrupted) none. Errors: EL_ERR_IO. */
 #pragma once
 
 #include <limits.h>
@@ -25,9 +25,8 @@ struct el_runner {
 enum el_status el_runner_init(struct el_runner *runner, const struct el_store *store);
 enum el_status el_runner_measure(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
                                  json_t **document_p);
-/* Restarts from the last checkpoint after a lost rank, at most trial->max_restarts times; the document's `restarts`
- * have reason, step and devices. --elastic: the trial gets the last launch's devices. Events: DIR/events.csv
- * (events.h). */
+/* Restarts from the last checkpoint after a lost rank, at most trial->max_restarts times (the document's `restarts`).
+ * --elastic: the trial gets the last launch's devices. Events: DIR/events.csv (events.h). */
 enum el_status el_restart_measure(const struct el_runner *runner, struct el_trial *trial, int repeat, int order,
                                   json_t **document_p);
 enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p);
@@ -39,10 +38,10 @@ bool el_runner_may_pass(const json_t *document);
 void el_runner_catch_signals(void);
 bool el_runner_interrupted(void);
 
-/* What a launch adds to its ranks' environment: "NAME=value", ends with NULL; NULL: nothing. CUDA loads a kernel at its
- * first launch and may then wait for the card under a process-wide lock. With one thread per card in one process (ddp
- * with --procs 1), a collective that waits for another thread's could deadlock, so all code is loaded at the start,
- * unless `given` (CUDA_MODULE_LOADING, or NULL) is set. */
+/* Additions to the ranks' environment, "NAME=value", ends with NULL; NULL: none. CUDA loads a kernel at its first
+ * launch and may then wait for the card under a process-wide lock. With one thread per card in one process (ddp with
+ * --procs 1), a collective that waits for another thread's could deadlock, so all code is loaded at the start, unless
+ * `given` (CUDA_MODULE_LOADING, or NULL) is set. */
 const char *const *el_runner_environment(const struct el_trial *trial, const char *given);
 /* The same by rank, with the rank's number appended: NCCL accepts ranks on one card if each has its own NCCL_HOSTID.
  * NULL: not needed, or given by the user. */
@@ -67,7 +66,7 @@ struct el_follow {
     char now[128]; /* the last line */
 };
 
-/* Blocking. Interrupted: EL_OK. Errors: EL_ERR_PEER with the failed rank's own error, else the first rank's that has
- * one; EL_ERR_IO: unwritten result; EL_ERR_ABSENT: no launcher. */
+/* Blocking. Interrupted: EL_OK. Errors: EL_ERR_PEER with a rank's own error; EL_ERR_IO: unwritten result;
+ * EL_ERR_ABSENT: no launcher. */
 enum el_status el_follow_launch(struct el_follow *follow, const struct el_store *store, const struct el_trial *trial,
                                 const char *const *words, unsigned command, const struct el_options *options);

@@ -1,3 +1,4 @@
+/* A run's folder: names, reading, writing, locking. */
 #include "bench/campaign/store.h"
 
 #include <errno.h>
@@ -246,8 +247,6 @@ enum el_status el_store_save_run(const struct el_store *store, const json_t *run
     EL_TRY(el_write_json(run, path));
     return el_write_csv(run, store->dir);
 }
-
-/* ---- the synthetic set ---- */
 
 enum el_status el_data_files_write(const struct el_options *options, struct el_data_files *files_p)
 {

@@ -24,14 +24,13 @@ bool el_store_holds(const char *dir);
 /* Finds a run's folder without locking it. Errors: EL_ERR_INVALID, EL_ERR_IO. */
 enum el_status el_store_open(const char *dir, struct el_store *store_p);
 /* Locks the folder against other programs until this process ends, and makes its parts. Idempotent. Errors:
- * EL_ERR_INVALID: another program writes there; EL_ERR_IO. */
+ * EL_ERR_INVALID, EL_ERR_IO. */
 enum el_status el_store_lock(struct el_store *store);
 /* Removes this process's folders, and parents, that are still empty. Needs the lock: another program's may be empty
  * too. */
 void el_store_discard(const struct el_store *store);
 
-/* The same after a failure or an interruption without a result: removes the command too, so that the folder can be used
- * again; logs stay. */
+/* The same after a failure or an interruption without a result: removes the command too; logs stay. */
 void el_store_forget(const struct el_store *store);
 /* DIR/<format...>. Longer paths are cut; el_store_create refuses names that allow them. */
 void el_store_path(const struct el_store *store, char *path, const char *format, ...)

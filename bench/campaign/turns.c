@@ -1,4 +1,4 @@
-/* Launches: every trial in turns, each repeat in fresh processes, written to disk at once. */
+/* Every trial in turns, each repeat in fresh processes, written to disk at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,6 @@ static void find_launcher(struct el_campaign *c)
         snprintf(c->no_launcher, sizeof c->no_launcher, "%s", el_error_message());
 }
 
-/* A row without a launch: refused by the gate, or no launcher. */
 static json_t *without_launch(const struct el_campaign *c, const struct el_plan_entry *entry, int order)
 {
     const struct el_trial *trial = &c->set.trials[entry->trial];

@@ -61,7 +61,7 @@ static void store(enum el_dtype dtype, int64_t value, void *at)
     if (dtype == EL_U8) memcpy(at, &(uint8_t){(uint8_t)value}, sizeof(uint8_t));
 }
 
-/* BLOCK elements of a rank, or of all combined, from element `begin`; to be freed. */
+/* Starts at element `begin`; to be freed. */
 static char *make_block(const struct el_wire_data *data, int rank, size_t begin, bool zeros)
 {
     size_t width = el_dtype_bytes(data->dtype);

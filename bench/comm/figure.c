@@ -1,5 +1,4 @@
-/* The figure of `comm`: bus bandwidth against size, a curve per operation and algorithm, and the machine's copy rate as
- * the limit. */
+/* Bus bandwidth against size, a curve per operation and algorithm, with the machine's copy rate as the limit. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
@@ -9,7 +8,6 @@ enum { WIDTH_IN_BARS = 14, LABELS_MAX = 7 };
 
 static const double MARGIN = 1.3; /* a ratio, on logarithmic axes */
 
-/* A missing value equals no other. */
 static size_t number_of(const json_t *curves, size_t c, const char *key)
 {
     const json_t *value = json_object_get(json_array_get(curves, c), key);

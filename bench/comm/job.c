@@ -1,5 +1,4 @@
-/* All ranks together: open devices, communicators and members, measure, gather. Each member of a process has its own
- * thread. */
+/* Opens devices, communicators and members, measures, gathers. Each member of a process has its own thread. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -54,7 +53,7 @@ static void *run_member(void *argument)
     return NULL;
 }
 
-/* Runs before the member is open: replaces the job's communicator by its group's. */
+/* Replaces the job's communicator by its group's. */
 static void *split_member(void *argument)
 {
     struct el_wire_member *member = argument;
@@ -157,8 +156,7 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     return el_bootstrap_agree(s->job->bootstrap, error.status == EL_OK ? EL_OK : el_error_give(&error));
 }
 
-/* The cores of this process's devices (none for GPUs), and the largest share that other programs took of one thread's
- * core. */
+/* The largest share that other programs took of one thread's core; no cores for GPUs. */
 static json_t *machine_json(const struct session *s)
 {
     const struct el_trial *trial = s->job->trial;

@@ -132,7 +132,7 @@ static enum el_status parse_root(const char *text, int n, struct asked *asked)
     return EL_OK;
 }
 
-/* Skips algorithms that the operation lacks, except the first: each operation has a curve. */
+/* Each operation has a curve: its first algorithm is never skipped. */
 static enum el_status add_algorithms(struct el_wire_plan *plan, struct el_wire_curve curve, unsigned algorithms)
 {
     int before = plan->n_curves;
@@ -149,7 +149,6 @@ static enum el_status add_algorithms(struct el_wire_plan *plan, struct el_wire_c
     return EL_OK;
 }
 
-/* In nccl-tests' order. Skips reductions that a type does not support. */
 static enum el_status add_curves(struct el_wire_plan *plan, const struct el_wire_operation *operation,
                                  const struct asked *asked)
 {
@@ -284,7 +283,7 @@ enum el_status el_wire_color(const char *text, int rank, int *color_p)
     return EL_OK;
 }
 
-/* `n`: ranks of the job. Sets plan->n to a group's. */
+/* Sets plan->n to a group's size. */
 static enum el_status add_groups(struct el_wire_plan *plan, int n)
 {
     int sizes[EL_MEMBERS_MAX] = {0}, firsts[EL_MEMBERS_MAX];

@@ -1,7 +1,6 @@
-/* --overlap: how much of an operation a computation beside it hides, as in OSU's non-blocking collectives
- * (osu_iallreduce, ...): each rank computes for about as long as the operation takes alone. OSU computes until that
- * time has passed; here the work is fixed and its time alone is known, so a computation that communication slows down
- * lowers the share. */
+/* --overlap, as in OSU's non-blocking collectives (osu_iallreduce, ...): each rank computes for about as long as the
+ * operation takes alone. OSU computes until that time has passed; here the work is fixed and its time alone is known,
+ * so a computation that communication slows down lowers the share. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"

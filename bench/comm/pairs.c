@@ -63,7 +63,6 @@ json_t *el_wire_pairs_json(const struct el_wire_plan *plan, const json_t *member
     return pairs;
 }
 
-/* NULL: all ranks are on one host. */
 static const char *host_of(const json_t *document, int rank)
 {
     const json_t *members = json_object_get(document, "members");
@@ -98,7 +97,7 @@ static bool has(const json_t *pair, int rank)
     return el_json_whole(pair, "a") == rank || el_json_whole(pair, "b") == rank;
 }
 
-/* A rank is slow if its best pair has less than half the bandwidth of the median rank's best pair. */
+/* Slow: the best pair has less than half the bandwidth of the median rank's best pair. */
 static bool find_slow(const json_t *pairs, int n, double *best, bool *slow)
 {
     bool any = false;

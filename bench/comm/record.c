@@ -31,7 +31,7 @@ static const struct backend_row {
 #define JUDGED_BYTES      1048576.0
 /* Medians suffer when other programs take more of a thread's core. */
 #define DISTURBED_PCT     5.0
-/* Below this part of what those copies allow: not normal. */
+/* Of what those copies allow: less is not normal. */
 #define NORMAL_RATIO      0.4
 /* Of NCCL's own figure for the card's links, 0.8 of the data sheet; its rings over eight cards behind a switch reach
  * it. */
@@ -80,7 +80,6 @@ static size_t list_times(const struct el_wire_plan *plan, const json_t *members,
     return n;
 }
 
-/* `p`: a warm place. */
 static json_t *overlap_json(const struct el_wire_plan *plan, const json_t *members, size_t s, size_t p, double pure_us)
 {
     double us[EL_WIRE_ITERS_MAX];
@@ -109,7 +108,7 @@ static json_t *place_json(const struct el_wire_plan *plan, enum el_comm_verb ver
                       EL_KEY("overlap", overlap_json(plan, members, s, p, median)));
 }
 
-/* Fits time = latency + size / bandwidth; null for fewer than two points. */
+/* time = latency + size / bandwidth; null for fewer than two points. */
 static json_t *fit_json(const json_t *points, const char *place)
 {
     double bytes[EL_WIRE_SIZES_MAX], seconds[EL_WIRE_SIZES_MAX], latency_s, slope;
@@ -230,7 +229,7 @@ bool el_wire_share_cores(const json_t *parts)
     return false;
 }
 
-/* GB/s from one card to the others as NCCL sees it (profiles/hardware); NAN: unknown, or several hosts. */
+/* As NCCL sees it (profiles/hardware); NAN: unknown, or several hosts. */
 static double link_of(const json_t *document)
 {
     static const struct {
@@ -286,7 +285,7 @@ void el_wire_judge(json_t *document)
     EL_EACH(curve, curves) json_object_set_new(curve, "reached", reached_json(document, curve));
 }
 
-/* A foreign record's sum may overflow: saturate. */
+/* Saturates: a foreign record's sum may overflow. */
 static void add_wrong(const json_t *counted, int64_t *sum_p)
 {
     int64_t more = json_integer_value(json_object_get(counted, "wrong"));
@@ -333,11 +332,9 @@ enum el_status el_wire_from(const char *list, json_t **document_p)
     return status;
 }
 
-/* `evenload comm --from A,B`: two records, size by size. Times are geometric means of calls, each by its slowest rank.
- * A ratio's interval is Welch's t on logarithms; it covers the calls of these two launches, and other launches may
- * differ by more. */
+/* `evenload comm --from A,B`. Times are geometric means of calls, each by its slowest rank. A ratio's interval is
+ * Welch's t on logarithms; it covers the calls of these two launches, and others may differ by more. */
 
-/* Returns how many; to be freed. */
 static size_t log_times(const json_t *place, double **logs_p)
 {
     const json_t *ranks = json_object_get(place, "samples_us");

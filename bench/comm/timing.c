@@ -1,5 +1,5 @@
 /* One member's calls of a curve. All calls of a size are ops of one program, each after a barrier of all members; an
- * op's span is its time. No thread start is included. */
+ * op's span is its time. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,7 +22,6 @@ struct content {
     struct el_wire_work work; /* beside the operations */
 };
 
-/* Of the communication, and of the work. */
 struct call_ops {
     int begins[2], ends[2];
 };
@@ -132,7 +131,6 @@ static enum el_status issue_message(const struct el_wire_member *member, struct 
     return el_comm_issue(member->comm, program, &op, id);
 }
 
-/* The lower rank sends first and receives the answer. */
 static enum el_status issue_pair(const struct el_wire_member *member, struct el_program *program, size_t count,
                                  int *begin, int *end)
 {
@@ -145,7 +143,6 @@ static enum el_status issue_pair(const struct el_wire_member *member, struct el_
     return EL_OK;
 }
 
-/* `*begin`: the first message. */
 static enum el_status issue_uneven(const struct el_wire_member *member, struct el_program *program,
                                    const struct el_wire_data *data, int *begin, int *end)
 {
@@ -206,7 +203,7 @@ static void keep(void *context, const struct el_step_event *event)
     }
 }
 
-/* -m gives several operations, -z 1 a barrier after each. */
+/* -z 1: a barrier after each operation. */
 static enum el_status issue_several(const struct el_wire_member *member, struct el_program *program,
                                     const struct el_wire_data *data, int place, int i, int aggregate, int *begin,
                                     int *end)
@@ -221,7 +218,7 @@ static enum el_status issue_several(const struct el_wire_member *member, struct 
     return EL_OK;
 }
 
-/* Starts the communication, does the work, then makes the compute stream wait for the communication. */
+/* The compute stream waits for the communication after the work. */
 static enum el_status issue_call(const struct el_wire_member *member, struct el_program *program,
                                  const struct el_wire_data *data, const struct content *content, int i,
                                  struct call_ops *ops)
@@ -245,7 +242,6 @@ static enum el_status issue_call(const struct el_wire_member *member, struct el_
     return el_program_wait(program, el_comm_device(member->comm), EL_STREAM_COMPUTE, *end);
 }
 
-/* seconds[n]: of one operation of each call. */
 static enum el_status call(const struct el_wire_member *member, const struct el_wire_data *data,
                            const struct content *content, int n, double *seconds)
 {
@@ -369,7 +365,7 @@ static enum el_status time_size(struct el_wire_member *member, int s)
     return EL_OK;
 }
 
-/* Place 0 is the smaller size, 1 the larger, which is also checked. */
+/* The larger size (1) is also checked. */
 static enum el_status time_pair(struct el_wire_member *member, int place, double *samples_s)
 {
     EL_TRY(give_time(member));

@@ -1,4 +1,4 @@
-/* A row per number of workers, and the smallest number that hides loading. */
+/* A row per number of workers, and the smallest that hides loading. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,7 +7,6 @@
 #include "bench/report/report.h"
 #include "bench/stats/stats.h"
 
-/* The member with the most exposed loading, with its "exposed_pct". New reference; null: a failed launch. */
 static json_t *read_launch(const json_t *repeat)
 {
     const json_t *most = NULL;
@@ -47,7 +46,7 @@ static void put_batch(json_t *row, const json_t *launches)
                          el_json_number(row, "collate_ms"));
 }
 
-/* Step and rate are the trial's; the launches' median share of that step is exposed, so that all four figures agree. */
+/* The launches' median share of the trial's step is exposed, so that all four figures agree. */
 static void put_step(json_t *row, const json_t *trial, const json_t *launches)
 {
     double step_ms = el_json_number(trial, "step_ms.mean"), pct = median_of(launches, "exposed_pct");
@@ -110,10 +109,8 @@ static json_t *row_of(const struct el_campaign *c, int t)
     return row;
 }
 
-/* ---- the recommendation ---- */
-
-/* The median without the first launch: the first chooses, the others confirm, so that a lucky launch does not confirm
- * itself. If both are below a limit, so is the median over all. */
+/* The first launch chooses, the others confirm, so that a lucky launch does not confirm itself. If both are below a
+ * limit, so is the median over all. */
 static double confirmed_pct(const json_t *row)
 {
     json_t *pct = json_copy(json_object_get(row, "launches_pct"));
@@ -126,7 +123,6 @@ static double confirmed_pct(const json_t *row)
     return median;
 }
 
-/* The first row without workers; pinned memory if there is a choice. */
 static json_t *row_without(const json_t *rows, const char *page_cache)
 {
     EL_EACH(row, rows)
@@ -143,7 +139,6 @@ static const char *slowest_stage(const json_t *row)
     return decode >= collate ? "decode" : "batch";
 }
 
-/* `rows`: ordered by workers. */
 static json_t *recommend(const json_t *rows, const char *page_cache)
 {
     const json_t *none = row_without(rows, page_cache), *found = NULL;

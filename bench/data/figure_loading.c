@@ -1,5 +1,4 @@
-/* Lanes of the last steps: a device and its workers, without workers and with the recommended number (else the most
- * measured). */
+/* Lanes of the last steps, without workers and with the recommended number (else the most measured). */
 #include <math.h>
 #include <string.h>
 
@@ -25,8 +24,7 @@ static double ms_of(const struct panel *panel, const char *column, size_t i)
     return json_is_number(value) ? json_number_value(value) - panel->from_ms : NAN;
 }
 
-/* A batch's times are known once it is taken: the last steps are left out by the number of workers, which may be
- * ahead. */
+/* A batch's times are known once it is taken; workers may be ahead by their number. */
 static bool open_panel(const json_t *row, struct panel *panel)
 {
     const json_t *spans = json_object_get(row, "spans");
@@ -46,7 +44,6 @@ static bool open_panel(const json_t *row, struct panel *panel)
     return panel->to_ms > 0;
 }
 
-/* 0 workers, and the number recommended for the first page cache measured. */
 static int choose_panels(const json_t *document, struct panel panels[PANELS])
 {
     const json_t *rows = json_object_get(document, "rows"), *without = NULL, *with = NULL;
@@ -71,7 +68,6 @@ static void put_box(FILE *file, double from, double to, double end, int lane)
     fprintf(file, "%.6g\t%.6g\t%g\t%g\n", fmax(from, 0), fmin(to, end), LOW - lane - 1, HIGH - lane - 1);
 }
 
-/* Lane 0 is the device; the workers are under it. */
 static void put_panel(const struct panel *panel, int k, FILE *file)
 {
     const double end = panel->to_ms;

@@ -1,3 +1,4 @@
+/* The tables and sentences of `data`. */
 #include <math.h>
 #include <string.h>
 
@@ -7,8 +8,6 @@
 #include "bench/data/data.h"
 
 enum { COLUMNS = 100 };
-
-/* ---- stages ---- */
 
 static const struct el_column stage_columns[] = {{.head = "stages", .gap = 2, .width = -26, .path = "stage"},
                                                  EL_FIGURE("ms", 10, "ms"),
@@ -24,7 +23,6 @@ static void print_stage(const json_t *row, const char *name, double ms, const ch
     json_decref(stage);
 }
 
-/* Copy of a batch from the workers' queue to pinned memory; NAN: unknown. */
 static double pin_ms(const json_t *document, const json_t *row)
 {
     double ms = NAN;
@@ -72,8 +70,6 @@ static void print_stages(const json_t *document, const json_t *row, FILE *out)
     print_stage(row, "compute, all else", el_json_number(row, "compute_ms"), "", out);
 }
 
-/* ---- workers ---- */
-
 static void show_launches(const json_t *row, const json_t *context, char *text)
 {
     const json_t *each = json_object_get(row, "launches_pct");
@@ -120,8 +116,6 @@ static void print_rows(const json_t *rows, FILE *out)
             el_table_row(&table, EL_TABLE_PLAIN, row);
     }
 }
-
-/* ---- sentences ---- */
 
 static void say_slowest(const json_t *answer, FILE *out)
 {

@@ -1,4 +1,4 @@
-/* Which schedules separate the causes, and the causes from their samples. */
+/* Which schedules to measure, and the causes from their samples. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,6 @@ static void go_from_dp(struct el_explain_way *way)
     }
 }
 
-/* From zero3, or a part of that way. */
 static void go_from_zero(int stage, struct el_explain_way *way)
 {
     static const struct el_explain_variant variants[] = {{.mode = "zero3"},
@@ -75,8 +74,6 @@ enum el_status el_explain_way(const char *mode, struct el_explain_way *way_p)
     return EL_OK;
 }
 
-/* ---- causes ---- */
-
 struct steps {
     size_t n;                                           /* launches */
     double ms[EL_EXPLAIN_VARIANTS_MAX][EL_REPEATS_MAX]; /* by launch */
@@ -99,7 +96,6 @@ void el_explain_put(json_t *row, const char *key, const char *interval_key, stru
     el_json_put(row, interval_key, el_json_interval(interval.low, interval.high));
 }
 
-/* By launch. */
 static void put_difference(json_t *row, const char *key, const char *interval_key, const struct steps *steps, int from,
                            int to)
 {
@@ -143,7 +139,6 @@ static json_t *part_json(const struct steps *steps, int from, int to)
     return row;
 }
 
-/* The basis of simulated times, as in a trial's record. */
 static void put_prediction(json_t *document, const json_t *sample)
 {
     json_t *prediction = json_object_get(sample, "prediction"), *warnings = json_array(), *rules = json_array();

@@ -1,3 +1,4 @@
+/* The difference of two sides: parts of a step, memory. */
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +25,6 @@ static bool knows(const struct el_side *side, int part)
     return isfinite(side->mean.ms[part]);
 }
 
-/* Subtracts a part from `whole` on both sides, or on neither. */
 static void split(struct el_side *side, int whole, int part, bool both)
 {
     for (size_t i = 0; i <= side->n; i++) {
@@ -44,8 +44,6 @@ static void split_both(struct el_side *a, struct el_side *b)
         split(b, of[i][0], of[i][1], both);
     }
 }
-
-/* ---- differences ---- */
 
 /* Launches of one run with the same number took turns. */
 static bool are_paired(const struct el_side *a, const struct el_side *b)
@@ -71,7 +69,7 @@ static json_t *difference_json(const struct el_side *a, const struct el_side *b,
     return row;
 }
 
-/* A launch's part (`part` at least 0), or its step minus all counted parts; 0 if that is only rounding. */
+/* `part` negative: the step minus all counted parts; 0 if that is only rounding. */
 static double figure(const struct el_side *side, size_t launch, int part, const bool *counted)
 {
     const struct el_parts *of = side->knows_launches ? &side->launches[launch] : &side->mean;
@@ -82,7 +80,6 @@ static double figure(const struct el_side *side, size_t launch, int part, const 
     return el_stats_minus(step + rest, step) == 0 ? 0 : rest;
 }
 
-/* `part` negative: the rest. */
 static json_t *row_json(const struct el_side *a, const struct el_side *b, int part, const bool *counted)
 {
     double of_a[EL_REPEATS_MAX], of_b[EL_REPEATS_MAX];
@@ -110,9 +107,6 @@ static json_t *parts_json(const struct el_side *a, const struct el_side *b, cons
     return list;
 }
 
-/* ---- memory ---- */
-
-/* Tags that change, at both peaks; null if one side has no tags. */
 static json_t *tags_json(const json_t *a, const json_t *b)
 {
     const json_t *of_a = el_json_at(a, "memory.at_peak_by_tag"), *of_b = el_json_at(b, "memory.at_peak_by_tag");
@@ -145,9 +139,7 @@ static json_t *memory_json(const struct el_side *a, const struct el_side *b)
     return list;
 }
 
-/* ---- communication by axis ---- */
-
-/* Axes of either side; none if neither is cut, as the parts say it all. */
+/* None if neither is cut: the parts say it all. */
 static json_t *axes_json(const struct el_side *a, const struct el_side *b)
 {
     json_t *of_a = el_report_axes_of(a->trial), *of_b = el_report_axes_of(b->trial), *list = json_array();
@@ -170,8 +162,6 @@ static json_t *axes_json(const struct el_side *a, const struct el_side *b)
     return list;
 }
 
-/* ---- together ---- */
-
 static json_t *side_json(const struct el_side *side)
 {
     static const char *const copied[] = {"id", "mode", "devices", "verdict", "simulated", "command", NULL};
@@ -188,7 +178,6 @@ static json_t *side_json(const struct el_side *side)
     return json;
 }
 
-/* NULL: there are intervals. */
 static const char *reason_of(const struct el_side *a, const struct el_side *b)
 {
     if (json_is_true(json_object_get(a->trial, "simulated")) && json_is_true(json_object_get(b->trial, "simulated")))

@@ -1,4 +1,4 @@
-/* A waterfall from one step to another, by cause or by part, with intervals. */
+/* A waterfall from one step to another. */
 #include <math.h>
 #include <string.h>
 
@@ -40,7 +40,6 @@ static void add_step(struct waterfall *fall, const char *name, const char *mode,
     fall->bars[fall->n++] = (struct bar){name, mode, 0, fall->at, half_of(json_object_get(step, "step_ci95")), true};
 }
 
-/* `sign`: of the part's effect on the step. */
 static void add_part(struct waterfall *fall, const char *name, const json_t *part, int sign)
 {
     const json_t *interval = json_object_get(part, "ci95");
@@ -97,7 +96,7 @@ static void put_looks(const struct waterfall *fall, FILE *file)
     el_data_looks(file, &modes);
 }
 
-/* The whisker is the part's interval at its end; the label is the change. */
+/* The whisker is the part's interval at its end. */
 static void put_bar(const struct bar *bar, int place, bool last, FILE *file)
 {
     char text[EL_FIGURE_BYTES];
@@ -128,7 +127,6 @@ static void make_title(const json_t *document, bool of_causes, char title[EL_TIT
                  *simulated ? ", simulated" : "");
 }
 
-/* Explains whiskers and pale bars, if any. NULL: nothing. */
 static const char *foot_of(const json_t *document, const struct waterfall *fall, bool of_causes)
 {
     bool known = json_is_array(el_json_at(document, of_causes ? "whole.ci95" : "parts.0.ci95")), whiskers = false;

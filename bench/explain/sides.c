@@ -1,4 +1,4 @@
-/* Reads a side of `explain A B`: its trial, the parts of its step by launch, other differences. */
+/* Reads a side of `explain A B`. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +117,6 @@ static struct el_parts parts_of(const json_t *member, bool alone)
     return parts;
 }
 
-/* New reference, or NULL. */
 static json_t *load_launch(const struct el_side *side, double number)
 {
     const char *slash = strrchr(side->record, '/');
@@ -199,7 +198,6 @@ void el_side_close(struct el_side *side)
 
 enum { VALUE_BYTES = 48 };
 
-/* "?": none. */
 static void show(const json_t *value, char text[VALUE_BYTES])
 {
     char *dumped = json_is_string(value) ? strdup(json_string_value(value))

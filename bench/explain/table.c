@@ -1,3 +1,4 @@
+/* The tables of `explain` and `explain A B`. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,6 @@
 #include "bench/explain/explain.h"
 #include "bench/report/report.h"
 
-/* Above it, the machine was busy. */
 static const double BUSY_PCT = 5;
 
 static void show_alone(const json_t *row, const json_t *context, char *text)
@@ -60,7 +60,7 @@ static void print_times(const json_t *document, FILE *out)
     print_time(whole, json_object_get(document, "whole"), "ms", "ci95", out);
 }
 
-/* Causes whose intervals exclude 0, with their times; *unshown_p: the others. Nothing without intervals. */
+/* Causes whose intervals exclude 0; *unshown_p: the others. */
 static void shown_text(const json_t *causes, char *text, size_t bytes, size_t *unshown_p)
 {
     *text = '\0';
@@ -158,8 +158,6 @@ void el_explain_print(const json_t *document, FILE *out)
         fputs("An interval needs five launches (--repeats).\n", out);
     print_memory(document, out);
 }
-
-/* ---- explain A B ---- */
 
 enum { TAGS_SHOWN = 4, TAGS_WIDTH = 57 };
 

@@ -1,6 +1,5 @@
-/* A launch of `explain`: all variants and ddp train in short blocks on the same devices in random order, so that
- * neither drift nor a process's luck with memory and cores becomes a difference. Each block is a training of its own,
- * with the same weights and fresh memory. */
+/* All variants and ddp train in short blocks on the same devices in random order, so that neither drift nor a process's
+ * luck with memory and cores becomes a difference. Each block has the same weights and fresh memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,7 @@
 #include "runtime/gate/gate.h"
 #include "runtime/launch/launch.h"
 
-/* The first step has its own buckets, the second may find cold caches. A hundred steps have a stable median; five
- * suffice if nothing is computed (virtual time, no model). */
+/* The first step has its own buckets, the second may find cold caches. Five steps suffice if nothing is computed. */
 enum { WARMUP = 2, STEPS_MIN = 3, STEPS_MAX = 100, STEPS_UNCOMPUTED = 5 };
 
 struct launch {
@@ -57,7 +55,7 @@ static bool computes(const struct el_trial *trial)
     return el_trial_backend(trial).computes;
 }
 
-/* Fills a block's share of --min-time, by the previous block. */
+/* By the previous block. */
 static int64_t steps_of(const struct launch *launch, int variant)
 {
     double wanted = launch->job.trial->train.min_time_s * 1e3 / EL_EXPLAIN_BLOCKS / launch->step_ms[variant];
@@ -179,8 +177,6 @@ enum el_status el_explain_worker(struct el_worker *worker)
     return status;
 }
 
-/* ---- the parent ---- */
-
 enum el_status el_explain_resolve(const struct el_options *options, struct el_trial_set *set_p)
 {
     struct el_explain_way way;
@@ -196,7 +192,6 @@ enum el_status el_explain_resolve(const struct el_options *options, struct el_tr
     return status;
 }
 
-/* Launched like its ddp variant: threads of one process. */
 static enum el_status launch(const struct el_store *store, const struct el_options *options, const struct el_trial *of,
                              int number, json_t *samples)
 {

@@ -15,7 +15,7 @@ enum { FILE_MAX = 256 << 20, SCHEMA = 1 /* of `evenload comm` */ };
 
 const char *const el_foreign_endings[] = {".log", ".txt", ".out", ".json", NULL};
 
-/* busbw is `factor` (n - 1) / n of algbw; 0: equal. A name that is part of another one follows it. */
+/* busbw is `factor` (n - 1) / n of algbw; 0: equal. A name that contains another one precedes it. */
 static const struct operation {
     const char *name;
     int factor;
@@ -52,8 +52,6 @@ bool el_foreign_has_parts(const char *operation)
 {
     return find(operation) && find(operation)->parts;
 }
-
-/* ---- rows ---- */
 
 static json_t *curve_of(struct el_foreign *foreign, const struct el_foreign_row *row)
 {
@@ -128,7 +126,6 @@ static void finish_place(json_t *place, double bytes, double factor)
     free(us);
 }
 
-/* The curves' common value, or "all". */
 static json_t *common(const json_t *curves, const char *key)
 {
     json_t *first = json_object_get(json_array_get(curves, 0), key);
@@ -162,8 +159,6 @@ static json_t *finish(const struct el_foreign *foreign)
     el_json_printable(document);
     return document;
 }
-
-/* ---- forms ---- */
 
 static enum el_status add_text(const char *text, const char *name, struct el_foreign *foreign,
                                struct el_inspector **inspector_p)
@@ -215,7 +210,6 @@ enum el_status el_foreign_parse(const char *text, const char *name, json_t **doc
     return end(status, name, &foreign, inspector, document_p);
 }
 
-/* Zero-terminated; zeros in it become blanks. To be freed. */
 static enum el_status read_text(const char *path, char **text_p)
 {
     FILE *file;

@@ -1,6 +1,5 @@
-/* NCCL Inspector's lines, and our profiler's (profiles/nccl): each rank's calls with kernel times. Form:
- * plugins/profiler/inspector of NCCL (inspector_json.cc). Calls match by communicator, collective and sequence
- * number. */
+/* NCCL Inspector's lines (plugins/profiler/inspector/inspector_json.cc), and our profiler's (profiles/nccl). Calls
+ * match by communicator, collective and sequence number. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +68,7 @@ static bool read_call(const json_t *line, struct call *call_p)
     return true;
 }
 
-/* The first line decides the form; later lines that are no call, as of a killed program, are skipped. */
+/* Later lines that are no call, as of a killed program, are skipped. */
 enum el_status el_inspector_add(const char *text, struct el_inspector **inspector_p)
 {
     struct el_inspector *all = *inspector_p;
@@ -111,7 +110,7 @@ static int by_communicator(const void *a, const void *b)
     return y->rank - x->rank;
 }
 
-/* Lines without a communicator's size: counts the ranks present. */
+/* Counts the ranks present if lines lack the size. */
 static void count_ranks(struct el_inspector *all)
 {
     qsort(all->calls, all->n, sizeof *all->calls, by_communicator);
@@ -121,8 +120,6 @@ static void count_ranks(struct el_inspector *all)
         if (!call->ranks) call->ranks = all->calls[first].rank + 1;
     }
 }
-
-/* ---- who was late ---- */
 
 /* Per communicator: another one numbers other devices. */
 struct lateness {
@@ -178,8 +175,6 @@ static json_t *late_json(const struct lateness *late)
     return el_json_of(EL_KEY("calls", late->calls), EL_KEY("ranks", ranks), EL_KEY("sentence", (const char *)sentence));
 }
 
-/* ---- rows ---- */
-
 static bool all_match(const struct call *calls, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -187,8 +182,7 @@ static bool all_match(const struct call *calls, size_t n)
     return true;
 }
 
-/* A row from calls of one collective, number of ranks and size: transfers, or plain times if ranks are missing. Returns
- * how many calls it took. */
+/* Transfers, or plain times if ranks are missing. Returns how many calls it took. */
 static size_t take_row(const struct call *calls, size_t n, struct lateness *late, struct el_foreign_row *row)
 {
     size_t end = 0, whole = 0;

@@ -1,4 +1,4 @@
-/* nccl-tests' text, by the line that names the columns, and its JSON. Form: src/util.cu of nccl-tests. */
+/* Form: src/util.cu of nccl-tests. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +32,6 @@ static void add_device(struct el_foreign *foreign, struct named *named, int rank
     json_object_set_new(foreign->hosts, host, json_true());
 }
 
-/* All files of a document have equally many ranks. */
 static enum el_status set_ranks(struct el_foreign *foreign, const struct named *named, const char *name)
 {
     int64_t ranks = named->in_group * (named->apart > 0 ? named->apart : 1);
@@ -74,8 +73,6 @@ static enum el_status check_row(const struct el_foreign_row *row, const char *na
     if (row->bytes >= 0 && row->bytes < 1e18 && row->count >= 0 && row->count < 1e18) return EL_OK;
     return el_fail(EL_ERR_INVALID, "%s: a row of %g bytes", el_path_tail(name), row->bytes);
 }
-
-/* ---- text ---- */
 
 struct text_reader {
     struct el_foreign *foreign;
@@ -195,8 +192,6 @@ enum el_status el_foreign_nccl_text(const char *text, const char *name, struct e
     foreign->source = "nccl-tests";
     return status;
 }
-
-/* ---- JSON ---- */
 
 /* -I gives each process's times per call; otherwise there are those of all. */
 static json_t *calls_of(const json_t *per_iter)

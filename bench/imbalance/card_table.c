@@ -1,5 +1,4 @@
-/* A line per card, a line with the difference per trial, measures, sentences. The largest tags have columns; the others
- * are summed. */
+/* The largest tags have columns; the others are summed. */
 #include <math.h>
 #include <string.h>
 
@@ -162,7 +161,6 @@ static void put_trial(const struct el_table *table, json_t *trial, const bool ch
     if (has_cards) put_cards(table, trial, chosen);
 }
 
-/* Nothing if not recorded. */
 static void put_measure(const struct el_table *table, const json_t *measures, const char *name, const char *of,
                         const char *doubt)
 {
@@ -214,7 +212,6 @@ static void put_times(const json_t *trials, FILE *out)
     if (any) el_ranks_explain(out);
 }
 
-/* "* ddp, batch 64: SENTENCE. Cause: CAUSE." */
 static void say(const json_t *trial, const char *path, FILE *out)
 {
     const json_t *told = el_json_at(trial, path);
@@ -309,7 +306,6 @@ static json_t *card_of(const json_t *device, size_t position)
     return card;
 }
 
-/* First minus the others' mean, by figure and tag. */
 static json_t *difference_of(const json_t *cards, const char *sentence)
 {
     static const char *const figures[] = {"peak_bytes", "sum_of_tag_peaks_bytes", "unattributed_bytes", "busy_pct",

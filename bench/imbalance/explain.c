@@ -1,4 +1,4 @@
-/* The difference in sentences: one per trial, one for a mode's even trials, one on its change with the batch. */
+/* The difference between the cards in sentences. */
 #include <math.h>
 #include <string.h>
 
@@ -73,8 +73,7 @@ void el_imbalance_sentence(const json_t *trials, const json_t *trial, char text[
                  el_excess_text(told.devices, parts, sizeof parts));
 }
 
-/* "ddp, batch 64, 128, 256: the first device holds as much as the others, within 1 %." Once per group, at its first
- * even trial, `at`. */
+/* Once per group, at its first even trial, `at`. */
 static void say_even(const json_t *trials, size_t at, FILE *out)
 {
     char batches[LIST_BYTES] = "", mode[MODE_BYTES];
@@ -90,7 +89,7 @@ static void say_even(const json_t *trials, size_t at, FILE *out)
                 mode_text(trials, &like, mode), batches);
 }
 
-/* From the smallest to the largest batch, once per group. Nothing if the difference stays. */
+/* Once per group. Nothing if the difference stays. */
 static void say_growth(const json_t *trials, size_t at, FILE *out)
 {
     struct told like = told_of(json_array_get(trials, at)), few = like, many = like;

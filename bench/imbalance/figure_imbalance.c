@@ -1,5 +1,5 @@
-/* Bars of the cards by tag, and per trial a bar of the first card's extra memory; tags of which it has less are below
- * zero. Replicas count as parameters there. */
+/* Bars of the cards by tag, and per trial a bar of the first card's extra memory. Replicas count as parameters
+ * there. */
 #include <math.h>
 #include <string.h>
 

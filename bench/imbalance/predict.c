@@ -1,4 +1,4 @@
-/* A run's document from forecasts, made through the record as if from a repeat; and the published configurations. */
+/* A run's document from forecasts, made through the record as if from a repeat. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +93,7 @@ enum el_status el_imbalance_check_memory(const struct el_trial_set *set)
                    need_bytes / gib_bytes, free_bytes / gib_bytes);
 }
 
-/* Published configurations as options, and their tables beside ours. */
+/* Published configurations, and their tables beside ours. */
 
 enum { WORDS_BYTES = 512, ARGUMENTS_MAX = 48, PRESETS_MAX = 16 };
 
@@ -134,7 +134,6 @@ const struct el_imbalance_preset *el_imbalance_presets(void)
     return presets;
 }
 
-/* NULL with EL_ERR_INVALID and a suggestion. */
 static const struct el_imbalance_preset *find(const char *name)
 {
     const char *names[PRESETS_MAX + 1] = {NULL};
@@ -163,7 +162,7 @@ enum el_status el_imbalance_preset(const char *name, struct el_options *options)
 
 #define MIB (1024.0 * 1024)
 
-/* NULL: not the published mode and batch on two devices. Peaks are a caching allocator's, as in nvidia-smi. */
+/* Peaks are a caching allocator's, as in nvidia-smi. */
 static json_t *row_of(const struct el_published *published, const json_t *trial)
 {
     const json_t *devices = json_object_get(trial, "per_device");

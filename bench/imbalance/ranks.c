@@ -1,4 +1,4 @@
-/* Devices compared in time and bytes: who is late or computes longest, who sends most, and why. */
+/* Who is late or computes longest, who sends most, and why. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 
 enum { WORDS_BYTES = 256, NAMES_BYTES = 64 };
 
-/* `who` against the mean of the others. */
 struct devices {
     const json_t *trial, *list;
     int n, who;
@@ -25,7 +24,7 @@ static const char *name_of(const json_t *device)
     return el_json_text(device, "device", "?");
 }
 
-/* Names devices "rank 3 (node-3)" on several hosts. New reference. */
+/* "rank 3 (node-3)" on several hosts. */
 static json_t *with_hosts(const json_t *trial)
 {
     const json_t *devices = json_object_get(trial, "per_device");
@@ -85,14 +84,11 @@ static double samples_ratio(const struct devices *d, double *own_p, double *othe
     return *own_p / *others_p;
 }
 
-/* ---- causes ---- */
-
 static json_t *cause_json(const char *cause, const char *words)
 {
     return el_json_of(EL_KEY("cause", cause), EL_KEY("sentence", words));
 }
 
-/* In phases that only this device has. */
 static double alone_ms(const struct devices *d, char names[NAMES_BYTES])
 {
     static const char *const phases[] = {"loss", "reduce", "optimizer"};
@@ -108,7 +104,6 @@ static double alone_ms(const struct devices *d, char names[NAMES_BYTES])
     return sum;
 }
 
-/* The largest factor of the ratio of computing times: share, work per sample, or speed. */
 static json_t *largest_ratio(const struct devices *d, double own_ms, double others_ms)
 {
     char words[WORDS_BYTES], own[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES];
@@ -132,7 +127,6 @@ static json_t *largest_ratio(const struct devices *d, double own_ms, double othe
     return cause_json("speed", words);
 }
 
-/* Why it is late or computes longest; null: unknown. */
 static json_t *cause_of(const struct devices *d, double wait_ms)
 {
     char words[WORDS_BYTES], names[NAMES_BYTES] = "", figure[EL_FIGURE_BYTES];
@@ -147,8 +141,6 @@ static json_t *cause_of(const struct devices *d, double wait_ms)
     snprintf(words, sizeof words, "algorithm: it alone does %s, %s ms", names, el_text_figure(alone, figure));
     return cause_json("algorithm", words);
 }
-
-/* ---- time ---- */
 
 static void fill_row(const json_t *device, struct el_rank_row *row)
 {
@@ -165,8 +157,7 @@ static void fill_row(const json_t *device, struct el_rank_row *row)
                                 .sent_bytes = el_json_number(device, "sent_bytes")};
 }
 
-/* Who computes longest where no collective waits (dp's first device, a stage), and the others' idle time; null:
- * nobody. */
+/* Where no collective waits: dp's first device, a stage. */
 static json_t *longest_of(const json_t *trial, const struct el_rank_row *rows, int n, double step_s)
 {
     char text[WORDS_BYTES], ratio[EL_FIGURE_BYTES], idle[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];
@@ -232,8 +223,6 @@ json_t *el_imbalance_time(const json_t *trial)
     json_decref(named);
     return time;
 }
-
-/* ---- bytes ---- */
 
 static json_t *cause_of_bytes(const struct devices *d)
 {

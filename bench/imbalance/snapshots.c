@@ -1,3 +1,4 @@
+/* PyTorch's snapshots as devices, causes and a sentence. */
 #include "bench/imbalance/snapshots.h"
 
 #include <math.h>
@@ -43,7 +44,6 @@ static const char *largest_place(const json_t *device, const char *cause)
     return "";
 }
 
-/* The place is on the side that holds more. */
 static json_t *cause_json(const json_t *devices, const char *cause)
 {
     char path[64];
@@ -60,7 +60,7 @@ static double size_of(const json_t *cause)
     return fabs(isnan(more) ? el_json_number(cause, "first_bytes") : more);
 }
 
-/* Ordered by difference, or by size for one device. Empty causes are left out. */
+/* By difference, or by size for one device. */
 static json_t *causes_json(const json_t *devices)
 {
     json_t *causes = json_array();
@@ -139,7 +139,6 @@ static json_t *difference_json(const json_t *devices, const json_t *causes)
                       EL_KEY("first_over_rest", peak / (peak - more)), EL_KEY("sentence", sentence));
 }
 
-/* With the folder if file names are equal. */
 static const char *file_name(const json_t *paths, size_t i)
 {
     const char *path = json_string_value(json_array_get(paths, i)), *slash = strrchr(path, '/');

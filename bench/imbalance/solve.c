@@ -1,7 +1,7 @@
-/* --solve: shares that balance time or memory, measured or predicted. Time: a device computes a + c n ms for n samples:
- * proportional to its time with equal shares, or by the line through two trials. Samples go one by one to the device
- * that would end first, which is optimal for such times. Memory: the device with the highest forecast peak gives ever
- * fewer samples to the one with the lowest, until that no longer lowers the highest peak. */
+/* Time: a device computes a + c n ms for n samples: proportional to its time with equal shares, or by the line through
+ * two trials. Samples go one by one to the device that would end first, which is optimal for such times. Memory: the
+ * device with the highest forecast peak gives ever fewer samples to the one with the lowest, until that no longer
+ * lowers the highest peak. */
 #include <math.h>
 #include <string.h>
 
@@ -11,8 +11,6 @@
 
 /* A step this close to the optimum needs no other round. */
 #define CLOSE_RATIO 1.01
-
-/* ---- what was measured ---- */
 
 static const json_t *trial_of(const json_t *trials, const char *shares)
 {
@@ -42,8 +40,6 @@ static double step_ms(const json_t *trial)
     return el_json_number(trial, "step_ms.median");
 }
 
-/* ---- time ---- */
-
 struct line {
     double fixed_ms, sample_ms;
 };
@@ -59,7 +55,7 @@ static struct line line_of(const json_t *equal, const json_t *other, int device)
     return line;
 }
 
-/* At least one sample per device. Returns the slowest's time. */
+/* At least one sample per device. */
 static double deal(const struct line *lines, int n, int64_t batch, int64_t *samples)
 {
     double most = 0;
@@ -87,8 +83,6 @@ static void solve_time(struct el_solution *s, const struct el_trial *equal, cons
     }
     s->optimum = step_ms(first) - slowest_ms + deal(lines, equal->n_devices, equal->train.global_batch, s->samples);
 }
-
-/* ---- memory ---- */
 
 struct peaks {
     double bytes[EL_SOLVE_DEVICES];
@@ -142,8 +136,6 @@ static enum el_status solve_memory(struct el_solution *s, const struct el_trial 
     s->optimum = peaks.bytes[peaks.highest];
     return EL_OK;
 }
-
-/* ---- shares ---- */
 
 /* "3,1" of 48 and 16. */
 static void write_shares(const int64_t *samples, int n, char text[EL_MODE_TEXT_BYTES])
@@ -203,8 +195,6 @@ enum el_status el_solution_next(struct el_solution *s, const struct el_trial *eq
     *found_p = true;
     return EL_OK;
 }
-
-/* ---- what they brought ---- */
 
 static double peak_bytes(const json_t *trial, const char **device_p)
 {

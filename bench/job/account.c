@@ -1,3 +1,4 @@
+/* A process's account of a launch. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
-/* Devices that train the same model beside the measured one, each with its own thread and training; nothing is
- * recorded. All begin each step together, like data-parallel replicas, so that memory-heavy ops coincide. Their step
- * times are kept, because a machine's devices may differ in speed. */
+/* Devices that train the same model beside the measured one; nothing is recorded. All begin each step together, like
+ * data-parallel replicas, so that memory-heavy ops coincide. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,5 +1,4 @@
-/* Gathers arrivals at collectives and messages, and windows of models in stages; profiles/collectives.c evaluates
- * them. */
+/* Gathers arrivals and windows; profiles/collectives.c evaluates them. */
 #include "bench/job/measurement.h"
 
 #include <stdlib.h>
@@ -15,7 +14,7 @@ struct place {
     size_t n; /* operations per step */
 };
 
-/* Sent from rank 0 to all; the members' places and times follow. */
+/* The members' places and times follow. */
 struct header {
     int n_members; /* 0: nothing is known */
     bool in_stages;
@@ -116,7 +115,7 @@ static enum el_status read_member(const json_t *part, struct members *members)
     return EL_OK;
 }
 
-/* Of rank 0's first member: phases and bytes are `own`'s. Skips messages. */
+/* Phases and bytes are `own`'s. Skips messages. */
 static enum el_status put_figures(const struct members *members, const struct el_collectives *own, const int *matches,
                                   int n_positions, double *late_s, json_t *figures)
 {
@@ -140,7 +139,7 @@ static enum el_status put_figures(const struct members *members, const struct el
     return EL_OK;
 }
 
-/* From the first forward to the last backward of all stages that member `m`'s data go through. */
+/* Over all stages that member `m`'s data go through. */
 static struct el_span window_of(const struct el_layout *layout, const struct members *members, int m, size_t step)
 {
     struct el_span window = {INT64_MAX, INT64_MIN};
@@ -157,7 +156,6 @@ static struct el_span window_of(const struct el_layout *layout, const struct mem
     return window.begin_ns < window.end_ns ? window : (struct el_span){0};
 }
 
-/* By the first member's window. */
 static size_t median_step(const int64_t *windows, size_t n_steps)
 {
     for (size_t i = 0; i < n_steps; i++) {
@@ -271,7 +269,6 @@ static enum el_status analyse(struct el_job_measurement *m, int segment, const j
 
 /* ---- what all ranks are told ---- */
 
-/* On this rank's own clock. */
 static enum el_status tell_recorder(const struct el_job_measurement *m, int segment, const struct told *told, int k,
                                     int64_t *times)
 {
@@ -307,7 +304,7 @@ static enum el_status tell_recorders(struct el_job_measurement *m, int segment, 
     return EL_OK;
 }
 
-/* From rank 0 to all. A rank without memory reports it before anybody waits. */
+/* A rank without memory reports it before anybody waits. */
 static enum el_status share_array(const struct el_job *job, void *array_p, size_t n, size_t size)
 {
     void *array;

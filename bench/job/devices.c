@@ -10,7 +10,6 @@
 #include "bench/trial/trial.h"
 #include "runtime/comm/comm.h"
 
-/* Streams are threads with a core each. */
 static bool is_on_cores(const struct el_device_name *name)
 {
     return el_backend_facts(name->backend).on_host;
@@ -30,7 +29,6 @@ static struct el_device_spec spec_of(const struct el_trial *trial, const struct 
     return spec;
 }
 
-/* NULL for devices that are not simulated. */
 static enum el_status open_sources(const struct el_job *job, const struct el_cores *cores, int n,
                                    struct el_job_devices *open)
 {

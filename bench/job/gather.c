@@ -1,6 +1,5 @@
-/* Gathers a text from each rank: parts of a document, with failed ranks taking part so that nobody waits in vain; and,
- * under the user's own launcher, the options. With other options a rank would train another model or wait in another
- * collective, and the record would show rank 0's. */
+/* Gathers a text from each rank. Failed ranks take part too, so that nobody waits in vain. Under the user's own
+ * launcher ranks with other options would train another model, or wait in another collective. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -32,7 +31,7 @@ static void add(json_t *phrases, const char *format, ...)
     json_array_append_new(phrases, el_json_string(text));
 }
 
-/* "with --optimizer adam": a phrase per option, given or not, in row order. */
+/* "with --optimizer adam": given or not, in row order. */
 static json_t *list_options(unsigned command, const struct el_options *options)
 {
     json_t *phrases = json_array();

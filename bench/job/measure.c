@@ -1,4 +1,4 @@
-/* One launch of one trial: devices, recorders, training, and each rank's account. */
+/* One launch of one trial. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -67,7 +67,6 @@ static void begin_segment(void *context, int member, enum el_segment segment)
     if (recorder) el_recorder_segment(recorder, el_job_segment(segment));
 }
 
-/* --inject: the rank dies or stops here. */
 static void fall(const struct el_job_measurement *m, int member, int64_t step)
 {
     const int n_each = m->open.n / m->n_workers;
@@ -110,7 +109,7 @@ static enum el_status train(struct el_job_measurement *m)
     return EL_OK;
 }
 
-/* Whether the rank that a collective waited for is stopped: it could not take part in an agreement. */
+/* A stopped rank cannot take part in an agreement. */
 static bool lost_a_rank(const struct el_job *job, enum el_status *status)
 {
     struct el_error error;
@@ -123,7 +122,6 @@ static bool lost_a_rank(const struct el_job *job, enum el_status *status)
     return true;
 }
 
-/* While all others wait for rank 0 and nobody computes. */
 static void look_at_cores(struct el_job_measurement *m)
 {
     int cpus[EL_MEMBERS_MAX];
@@ -214,14 +212,14 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     return error.status != EL_OK ? el_error_give(&error) : status;
 }
 
-/* ---- the gate: a mode's first steps against the reference on one device; campaign/gate.c judges ---- */
+/* ---- the gate: a mode's first steps against the reference; campaign/gate.c judges ---- */
 
 static bool on_gpus(const struct el_job *job)
 {
     return el_trial_backend(job->trial).gpu;
 }
 
-/* Without --devices mem: gradients are kept here, and a trial that has just enough memory must be checked too. */
+/* Without --devices mem: gradients are kept too, and a trial with just enough memory must pass. */
 static enum el_status first_steps(const struct el_job *job, double *loss_p, double **grads_p)
 {
     struct el_job_devices open;
@@ -240,7 +238,7 @@ static enum el_status first_steps(const struct el_job *job, double *loss_p, doub
 }
 
 /* On a CPU device without memory limit, because it takes the whole batch. GPUs are compared with it too, so that they
- * share no error with the reference. */
+ * share no error. */
 static enum el_status reference(const struct el_job *job, double *loss_p, double **grads_p)
 {
     struct el_cores cores;

@@ -84,8 +84,8 @@ static inline int el_job_segment(enum el_segment segment)
     return segment == EL_SEGMENT_NONE ? -1 : (int)(segment - EL_SEGMENT_MEASURED);
 }
 
-/* collectives.c. Collective: ranks give their spans on the common clock; rank 0 finds each last arrival and tells all
- * recorders. Sets `collectives` on rank 0 (docs/record.md). */
+/* collectives.c. Collective: rank 0 finds each last arrival on the common clock and tells all recorders. Sets
+ * `collectives` on rank 0 (docs/record.md). */
 enum el_status el_job_relate_collectives(struct el_job_measurement *m);
 
 /* beside.c: --beside's devices train until closed; meet starts each step of all together. `beside_p`: NULL if there are

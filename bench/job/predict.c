@@ -1,5 +1,5 @@
-/* The basis and the spread of simulated times. Each draw resamples one launch of each training record and the calls of
- * each wire record, and predicts the step again (docs/metrics.md). */
+/* Each draw resamples one launch of each training record and the calls of each wire record, and predicts the step again
+ * (docs/metrics.md). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,6 @@ static void put_uses(json_t *prediction, const struct el_job_devices *devices)
     el_json_put_real(prediction, "all_ms", all.all_ns / 1e6);
     for (int k = 0; k < EL_COST_KINDS; k++) el_json_put(prediction, names[k], share_json(&all.shares[k]));
 }
-
-/* ---- draws ---- */
 
 static enum el_status train(const struct el_job *job, struct el_job_devices *devices, double *step_ms_p)
 {

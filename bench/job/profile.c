@@ -1,4 +1,4 @@
-/* --profile and --trace after training: tables by op, and ranks' trace files. */
+/* --profile and --trace: tables by op and trace files. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,8 +42,8 @@ static enum el_status add_table(const struct el_job_measurement *m, int i, const
 
 enum { FILE_BYTES = EL_PATH_BYTES + 64 };
 
-/* A rank's file, named like torch's tensorboard_trace_handler does, for TensorBoard; or (negative) the folder. The
- * first cycle's files are in --trace's own folder, where tools look. */
+/* Named like torch's tensorboard_trace_handler does, for TensorBoard; negative: the folder. The first cycle's files are
+ * in --trace's own folder, where tools look. */
 static void name_file(const char *trace, int64_t cycle, int rank, char path[FILE_BYTES])
 {
     char of_cycle[32] = "", of_rank[32] = "";
@@ -64,7 +64,7 @@ static bool is_rank(const char *name)
     return fnmatch("rank-[0-9]*.pt.trace.json", name, 0) == 0;
 }
 
-/* Removes files of an earlier job with more ranks or cycles: tools take all files for one job's. */
+/* Tools take all files of a folder for one job's. */
 static void remove_older(const char *trace, int n_ranks, int64_t n_cycles)
 {
     char folder[FILE_BYTES];

@@ -85,7 +85,6 @@ static json_t *control_of(const struct el_job_measurement *m)
                       EL_KEY("off_ms", off));
 }
 
-/* Recorded steps, or those of the headline. */
 static json_t *steps_of(const struct el_train_result *result, const int64_t *times_ns, bool recorded)
 {
     json_t *ms = json_array();
@@ -95,7 +94,7 @@ static json_t *steps_of(const struct el_train_result *result, const int64_t *tim
     return ms;
 }
 
-/* The loop's time per step, including reading the loss. NAN in virtual time. */
+/* Includes reading the loss. NAN in virtual time. */
 static double mean_wall_ms(const struct el_train_result *result)
 {
     double sum_ms = 0;
@@ -106,7 +105,6 @@ static double mean_wall_ms(const struct el_train_result *result)
     return n > 0 && !result->simulated ? sum_ms / (double)n : NAN;
 }
 
-/* A row per worker: its own losses of the first steps. */
 static json_t *rank_losses(const struct el_train_result *result)
 {
     if (!result->own_loss || !result->loss_valid) return json_null();
@@ -120,14 +118,13 @@ static json_t *rank_losses(const struct el_train_result *result)
     return rows;
 }
 
-/* How unequal shares' means count in the loss; NULL: equal shares, or one mean. */
+/* NULL: equal shares, or one mean. */
 static const char *share_weights(const struct el_train_config *train)
 {
     bool several = el_mode_find(train->mode)->loss == EL_LOSS_OF_RANKS || train->loss_in_replica;
     return train->shares.n == 0 || !several ? NULL : train->by_samples ? "samples" : "equal";
 }
 
-/* Why bf16 products are made of f32; NULL: they are not. */
 static const char *emulated(const struct el_trial *trial)
 {
     const struct el_backend_facts facts = el_trial_backend(trial);
@@ -135,7 +132,7 @@ static const char *emulated(const struct el_trial *trial)
                                                                                              : NULL;
 }
 
-/* Rates of --machine for real devices. The file was validated before. */
+/* The file was validated before. */
 static json_t *machine_of(const struct el_trial *trial)
 {
     struct el_machine machine;
@@ -207,7 +204,6 @@ static void put_profile(json_t *repeat, const json_t *accounts)
     json_object_set(repeat, "profile", profile);
 }
 
-/* An injection named kernels that do not exist. */
 static bool no_such_op(const struct el_job_measurement *m)
 {
     bool wanted = false, found = false;

@@ -1,4 +1,4 @@
-/* A launched process. Standard output and error are the rank's log. */
+/* Standard output and error are the rank's log. */
 #include "bench/job/worker.h"
 
 #include <stdlib.h>

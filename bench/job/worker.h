@@ -44,8 +44,8 @@ enum el_status el_job_open_with_costs(const struct el_job *job, const struct el_
                                       struct el_job_devices *devices_p);
 /* Whether each of `beside` devices beside the first has its own core. Errors: EL_ERR_INVALID naming --beside. */
 enum el_status el_job_check_beside(const struct el_device_name *first, int beside);
-/* CPUs of the trial's devices and those beside them on this host, without repeats. Returns how many of
- * cpus[0..EL_MEMBERS_MAX) it filled; 0: not CPUs, or simulated. */
+/* CPUs of the trial's devices and those beside them on this host. Returns how many it filled; 0: not CPUs, or
+ * simulated. */
 int el_job_device_cpus(const struct el_job *job, int *cpus);
 /* Opens the k-th device beside, from 0. Errors: the check's. */
 enum el_status el_job_open_beside(const struct el_job *job, int k, struct el_device **device_p);
@@ -53,16 +53,15 @@ enum el_status el_job_open_beside(const struct el_job *job, int k, struct el_dev
 struct el_train_place el_job_place(const struct el_job *job, struct el_job_devices *devices);
 void el_job_close_devices(struct el_job_devices *devices);
 
-/* Trains and measures. Rank 0 gets the repeat's document, after a failure with status and reason; others NULL. The
- * status is this rank's own; only EL_ERR_HOST_MEMORY leaves no document. */
+/* Rank 0 gets the repeat's document, after a failure with status and reason; others NULL. The status is this rank's
+ * own; only EL_ERR_HOST_MEMORY leaves no document. */
 enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p);
 /* {"status", "reason", "loss", "reference_loss", "worst", "parameter"}: the mode's first steps against the reference's.
  * As above. */
 enum el_status el_job_gate(const struct el_job *job, json_t **verdict_p);
 
-/* gather.c. Collective, also for failed ranks: gives status and part (stolen; may be NULL). Rank 0 gets the parts in
- * rank order in a new array, and in `error_p` the failure that explains the others (EL_OK: none); others get NULL and
- * their own. */
+/* gather.c. Collective, also for failed ranks. Steals `part` (may be NULL). Rank 0 gets the parts in rank order in a
+ * new array, and in `error_p` the failure that explains the others (EL_OK: none); others get NULL and their own. */
 enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json_t *part, json_t **parts_p,
                              struct el_error *error_p);
 
@@ -74,8 +73,7 @@ enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json
 enum el_status el_job_predict(const struct el_job *job, const struct el_job_devices *devices, bool draw,
                               json_t **prediction_p);
 
-/* Exit statuses for an unwritten result, which is not a failed trial. The second: no room, so that the parent knows
- * even if the log had none. */
+/* Exit statuses for an unwritten result, which is no failed trial. The second: no room, maybe not even for the log. */
 enum { EL_WORKER_CANNOT_WRITE = 74, EL_WORKER_NO_ROOM = 75 };
 
 /* A started process: its arguments from RESULT on, and its result. */
@@ -87,15 +85,14 @@ struct el_worker {
     bool unwritten;   /* the failure is an unwritten result */
 };
 
-/* "KIND RESULT ... --option=value ...": `n_fixed` words after KIND are for `work`; the last one takes the place of the
- * name of `command` before its options. */
+/* "KIND RESULT ... --option=value ...": `n_fixed` words after KIND are for `work`; options of `command` follow. */
 struct el_worker_row {
     const char *kind; /* NULL ends a list */
     unsigned command;
     int n_fixed;
     enum el_status (*work)(struct el_worker *worker);
 };
-/* The hidden subcommand; argv[0] is the kind. Returns the exit status, and prints the error. */
+/* The hidden subcommand; argv[0] is the kind. Returns the exit status. */
 int el_worker_main(const struct el_worker_row *rows, int argc, char **argv);
 /* Joins the other ranks; `several` false: alone. Errors: the bootstraps'. */
 enum el_status el_worker_join(struct el_worker *worker, bool several);
@@ -108,11 +105,11 @@ enum el_status el_join(const struct el_launch_place *place, double patience_s, s
 /* With the environment's place. */
 enum el_status el_join_environment(struct el_bootstrap **bootstrap_p);
 
-/* gather.c. For ranks of the user's own launcher: whether all have equal program, command, options (except per_rank
- * ones) and data. Collective. Errors: EL_ERR_INVALID on rank 0, naming the first rank that differs and how; EL_ERR_PEER
- * on the others. */
+/* gather.c. For ranks of the user's own launcher: equal program, command, options (except per_rank ones) and data.
+ * Collective. Errors: EL_ERR_INVALID on rank 0, naming the first rank that differs and how; EL_ERR_PEER on the
+ * others. */
 enum el_status el_job_compare_options(struct el_bootstrap *bootstrap, unsigned command,
                                       const struct el_options *options);
 enum el_status el_job_compare_data(struct el_bootstrap *bootstrap, const struct el_dataset *dataset);
-/* For all ranks: whether they resume from the same checkpoint and share the folder of checkpoints. Errors as above. */
+/* The same checkpoint, and a shared folder of checkpoints. Errors as above. */
 enum el_status el_job_compare_checkpoints(struct el_bootstrap *bootstrap, const struct el_trial *trial);

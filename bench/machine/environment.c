@@ -36,7 +36,6 @@ static json_t *first_line(const char *path)
     return el_json_string(el_file_line(path, "", line, sizeof line) ? line : NULL);
 }
 
-/* The value after "key<spaces>:"; null: no such key. */
 static json_t *cpuinfo(const char *key)
 {
     char line[512];
@@ -52,7 +51,6 @@ static json_t *affinity(void)
     return cores;
 }
 
-/* Whether a file of 1 or 0 has `yes`; null: no such file. */
 static json_t *read_switch(const char *path, char yes)
 {
     char line[16];

@@ -1,5 +1,4 @@
-/* Limits from sched_getaffinity, /sys, the cgroup and rlimits, below a root that tests give. Unreadable limits do not
- * limit. */
+/* Below a root that tests give. Unreadable limits do not limit. */
 #include "bench/machine/host.h"
 
 #include <math.h>
@@ -14,7 +13,7 @@
 #include "profiles/system.h"
 #include "runtime/base/files.h"
 
-/* The text after `key` (""; first line) in a file below root; "" if missing. */
+/* `key` "": the first line. */
 static bool read_after(const char *root, const char *path, const char *key, char *line, size_t bytes)
 {
     char whole[EL_PATH_BYTES * 2];
@@ -65,7 +64,7 @@ static double quota_v1(const char *root, const char *group)
     return quota;
 }
 
-/* Whether the comma-separated list has `cpu`: "cpuset" is another controller, maybe of another group. */
+/* "cpuset" is another controller, maybe of another group. */
 static bool has_cpu(const char *controllers)
 {
     for (const char *at = controllers; *at; at += strcspn(at, ","), at += *at == ',')
@@ -181,9 +180,6 @@ void el_cores_say_busy(double planned_s, bool quiet)
                 sum_pct / known);
 }
 
-/* ---- memory ---- */
-
-/* NAN: no number ("max"). */
 static double number_in(const char *root, const char *path, const char *key)
 {
     char text[64], *end;
@@ -200,7 +196,6 @@ static double cgroup_bytes(const char *root, const char *limit, const char *use,
     return limit_bytes - use_bytes + (isnan(cached_bytes) ? 0 : cached_bytes);
 }
 
-/* NAN: no limit. */
 static double address_bytes(void)
 {
     struct rlimit limit;

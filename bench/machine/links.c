@@ -1,5 +1,4 @@
-/* A machine's topology: NUMA nodes, network interfaces and InfiniBand ports from /sys, PCIe and NVLink of GPUs from the
- * driver. */
+/* NUMA nodes, network interfaces and InfiniBand from /sys, PCIe and NVLink from the driver. */
 #include <glob.h>
 #include <net/if.h>
 #include <stdlib.h>
@@ -18,9 +17,7 @@ static void explain(char *reason, const char *what, const char *why)
     el_text_append(reason, REASON_BYTES, "%s%s: %s", *reason ? "; " : "", what, why);
 }
 
-/* ---- from /sys ---- */
-
-/* The text of a file, after "Node 0 MemTotal:" or "4: " if present; or a link's target. */
+/* After "Node 0 MemTotal:" or "4: " if present; or a link's target. */
 struct fact {
     const char *key, *file;
     enum { TEXT, NUMBER, KIB, LINK } kind;
@@ -71,7 +68,7 @@ static bool is_ours(const char *path)
     return strtoul(index, NULL, 10) == if_nametoindex(strrchr(path, '/') + 1);
 }
 
-/* Ordered by name: the part of the path at the pattern's star. */
+/* By name. */
 static json_t *parts(const char *root, const char *pattern, const struct fact *facts)
 {
     char whole[EL_PATH_BYTES];
@@ -155,7 +152,6 @@ struct gpu {
     char reason[REASON_BYTES];
 };
 
-/* Calls an optional function; true if it reported, else sets the reason. */
 #define ASK(api, reason, what, function, ...)                                                                          \
     told(api, reason, what, (api)->function ? (api)->function(__VA_ARGS__) : EL_NVML_MISSING)
 
@@ -248,7 +244,7 @@ static int64_t links_to(const struct gpu *gpu, const char *peer)
     return json_integer_value(json_object_get(json_object_get(gpu->nvlinks, "to"), peer));
 }
 
-/* As in nvidia-smi topo -m. Switches connect all their cards. */
+/* As in nvidia-smi topo -m. */
 static json_t *path_between(const struct el_nvml_api *api, struct gpu *a, const struct gpu *b)
 {
     static const char *const names[] = {"PSB", "PIX", "PXB", "PHB", "NODE", "SYS"};

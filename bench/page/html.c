@@ -1,3 +1,4 @@
+/* Escapes, tables, and pictures as base64. */
 #include "bench/page/html.h"
 
 #include <fcntl.h>
@@ -14,7 +15,6 @@ void el_html_text(FILE *out, const char *text)
     el_escape_put(&el_escape_xml, text, out);
 }
 
-/* The next list item as one line; to be freed; NULL: none. */
 static char *next_item(const char **text_p, char mark)
 {
     const char *at = *text_p;
@@ -169,8 +169,7 @@ static bool is_svg(const char *text)
     return strncmp(text, "<svg", 4) == 0 && text[4] && strchr(" \t\r\n>", text[4]);
 }
 
-/* Its bytes, zero-terminated, to be freed; or NULL, and why. No links: they may lead to private files, and pages are
- * shared. */
+/* No links: they may lead to private files, and pages are shared. */
 static char *read_picture(const char *path, size_t room, size_t *n_p, const char **why_p)
 {
     struct stat info;

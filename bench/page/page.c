@@ -1,3 +1,4 @@
+/* The page's sections as rows. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,8 +14,6 @@
 #include "bench/plot/plot.h"
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
-
-/* Meanings of heads and pictures. */
 
 static const struct {
     const char *head, *means;
@@ -203,7 +202,7 @@ static enum el_status outcome_put(const json_t *run, enum el_outcome part, bool 
 
 enum { WORDS_MAX = 256 };
 
-/* In place; '...' are parts of words. Returns how many; 0: too many, or an open quote. */
+/* '...' are parts of words. 0: too many, or an open quote. */
 static int split(char *text, char *words[WORDS_MAX])
 {
     int n = 0;
@@ -229,7 +228,6 @@ static int split(char *text, char *words[WORDS_MAX])
     return n;
 }
 
-/* Whether they write a file. */
 static bool writes(const struct el_options *options)
 {
     static const char *const names[] = {"out", "save", "trace", NULL};
@@ -238,7 +236,6 @@ static bool writes(const struct el_options *options)
     return names[n] != NULL;
 }
 
-/* 0: not a training command, or unknown options. */
 static unsigned read_options(char *command, struct el_options *options)
 {
     static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_SCALE, EL_CMD_IMBALANCE};
@@ -254,8 +251,8 @@ static unsigned read_options(char *command, struct el_options *options)
     return 0;
 }
 
-/* The command that repeats a trial; a cell of EL_CELL_BYTES. Readers copy it into a shell, so a record's command is
- * parsed as options of `run` and quoted again; otherwise, or if it writes files, the cell says so. */
+/* Readers copy it into a shell, so a record's command is parsed as options of `run` and quoted again; otherwise, or if
+ * it writes files, the cell says so. */
 static void page_command(const json_t *trial, const json_t *context, char *text)
 {
     struct el_options *options = malloc(sizeof *options);
@@ -277,9 +274,6 @@ struct page {
     FILE *out;
 };
 
-/* ---- rows ---- */
-
-/* New reference. */
 static json_t *measured(const struct page *page)
 {
     return el_json_with(page->trials, "throughput.samples_per_s");
@@ -290,7 +284,6 @@ static json_t *controlled(const struct page *page)
     return el_json_with(page->trials, "breakdown");
 }
 
-/* Devices and sums of shared cards, with their trial's mode and batch. */
 static void add_devices(json_t *rows, const json_t *trial, const json_t *devices)
 {
     char mode[EL_CELL_BYTES], batch[EL_CELL_BYTES];
@@ -352,7 +345,6 @@ static json_t *all(const struct page *page)
     return json_incref((json_t *)(uintptr_t)page->trials);
 }
 
-/* NULL unless the run has several numbers of devices and plain single. */
 static json_t *scaled(const struct page *page)
 {
     json_t *document, *rows = NULL;
@@ -374,8 +366,6 @@ static const struct el_column of_trial[] = {EL_TEXT("mode", -9, "mode"), EL_TEXT
 static const struct el_column commands[] = {EL_SHOWN("mode", -9, el_report_mode),
                                             EL_SHOWN("global batch", -14, el_table_batch),
                                             EL_SHOWN("command", -60, page_command), EL_NO_MORE};
-
-/* ---- sections ---- */
 
 static const struct section {
     const char *id, *title, *lead;
@@ -507,8 +497,6 @@ static void put_printed(struct page *page, const struct el_printed_kind *kind)
     fputs("</pre>\n</section>\n", page->out);
     free(text);
 }
-
-/* ---- head ---- */
 
 /* "numa: name 0, cores 0-1; interfaces: ..." */
 static void put_value(FILE *out, const json_t *value)

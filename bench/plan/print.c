@@ -1,4 +1,4 @@
-/* What fits, best first, and how near the other modes come. */
+/* The table of a plan. */
 #include <math.h>
 #include <string.h>
 
@@ -84,7 +84,6 @@ static void print_rows(const json_t *document, FILE *out)
     if ((size_t)n_fit > n) fprintf(out, "and %lld more that fit: --json has all\n", (long long)n_fit - (long long)n);
 }
 
-/* A line per mode that does not fit; if none fits, the modes by how near they come. */
 static void say_misfits(const json_t *document, FILE *out)
 {
     json_t *seen = json_object();
@@ -104,7 +103,6 @@ static void say_misfits(const json_t *document, FILE *out)
     if (*text) SAY(out, "Does not fit: %s.", text);
 }
 
-/* The first row's dry run, or what would fit. */
 static void say_next(const json_t *document, FILE *out)
 {
     const json_t *would = json_object_get(document, "would_fit");
@@ -149,7 +147,6 @@ static const char *say_machine(const json_t *document, char text[EL_CELL_BYTES])
     return text;
 }
 
-/* What machine files never contain, or this one lacks. */
 static void say_unknown(const json_t *document, FILE *out)
 {
     const char *machine = el_json_text(document, "machine", NULL);
@@ -162,7 +159,6 @@ static void say_unknown(const json_t *document, FILE *out)
                 : "the network: the machine's file has none, so all devices are as in one host");
 }
 
-/* The machine's figures with the most effect on the first row's step. */
 static void say_sensitivities(const json_t *document, FILE *out)
 {
     const json_t *list = el_json_at(document, "rows.0.sensitivities");

@@ -1,4 +1,4 @@
-/* Forecasts every possible mode and mesh; those whose state alone is too large are not issued. */
+/* Forecasts every possible mode and mesh. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -105,8 +105,6 @@ struct plan {
     struct el_error refused; /* why the first mesh is impossible */
 };
 
-/* ---- a row ---- */
-
 void el_plan_options(const struct el_options *options, int n_devices, struct el_options *run)
 {
     el_options_defaults(EL_CMD_RUN, run);
@@ -126,7 +124,7 @@ void el_plan_options(const struct el_options *options, int n_devices, struct el_
         run->devices[i] = (struct el_device_name){.backend = "sim", .index = i};
 }
 
-/* Parameters, gradients and slots as the layout divides them; the mean over stages. */
+/* Over stages the mean. */
 static double least_bytes(const struct el_train_config *config, const struct el_layout *layout, double param_count)
 {
     struct el_state_row row;
@@ -141,7 +139,6 @@ static double least_bytes(const struct el_train_config *config, const struct el_
     return bytes / el_layout_per_copy(layout);
 }
 
-/* All workers' checkpoint, without buffers. */
 static double state_bytes(const struct el_train_config *config, double param_count)
 {
     struct el_state_row row;
@@ -188,7 +185,6 @@ static enum el_status state_of(const struct el_trial *trial, double *count_p, do
     return EL_OK;
 }
 
-/* Unless its state alone is too large. */
 static enum el_status forecast_row(struct plan *plan, const struct el_trial *trial, json_t *row)
 {
     char command[2 * EL_PATH_BYTES];
@@ -209,16 +205,13 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
     return status == EL_ERR_OOM ? EL_OK : status;
 }
 
-/* ---- a mesh ---- */
-
 static int64_t samples_per_copy(const struct el_options *options, const int n[EL_AXIS_COUNT])
 {
     const int copies = n[EL_AXIS_DATA] * n[EL_AXIS_SHARD];
     return options->batches[0] * (options->batch_is_per_device ? options->n_devices : 1) / copies;
 }
 
-/* As many micro-batches as a copy has samples, up to eight per stage: activations of few samples are held, and stages
- * wait for at most a ninth of the step. */
+/* Up to eight per stage: activations of few samples are held, and stages wait for at most a ninth of the step. */
 static int64_t choose_micro(const struct el_options *options, const int n[EL_AXIS_COUNT])
 {
     const int64_t samples = samples_per_copy(options, n);
@@ -229,7 +222,7 @@ static int64_t choose_micro(const struct el_options *options, const int n[EL_AXI
     return micro;
 }
 
-/* Micro-steps that may make it fit, from the memory that grows with samples; 0: nothing helps. */
+/* From the memory that grows with samples; 0: nothing helps. */
 static int64_t choose_accumulate(const json_t *row, int64_t samples, int64_t before)
 {
     const double grows =
@@ -278,7 +271,6 @@ static enum el_status try_steps(struct plan *plan, const char *mode, int64_t sam
     return EL_OK;
 }
 
-/* Impossible meshes are left out. */
 static enum el_status take_row(struct plan *plan, int64_t samples, json_t *row)
 {
     enum el_status status = try_steps(plan, el_json_text(row, "mode", "?"), samples, row);
@@ -287,7 +279,7 @@ static enum el_status take_row(struct plan *plan, int64_t samples, json_t *row)
     return status == EL_ERR_INVALID ? EL_OK : status;
 }
 
-/* A lower bound of a step in stages, from one micro-batch; 0: unknown. */
+/* From one micro-batch; 0: unknown. */
 static double floor_ms(const struct plan *plan, const int n[EL_AXIS_COUNT], const json_t *row)
 {
     const int64_t micro = el_json_whole(row, "micro");
@@ -346,7 +338,6 @@ static enum el_status try_later(struct plan *plan, const char *mode)
     return EL_OK;
 }
 
-/* The axis that defines the mode. */
 static enum el_axis own_axis(const struct el_mode_info *mode)
 {
     return mode->axes & 1U << EL_AXIS_SHARD   ? EL_AXIS_SHARD
@@ -354,7 +345,7 @@ static enum el_axis own_axis(const struct el_mode_info *mode)
                                               : EL_AXIS_TENSOR;
 }
 
-/* Tensor pieces communicate in each block and belong in one host, if the machine gives its size. */
+/* Tensor pieces communicate in each block and belong in one host. */
 static int most_along(const struct plan *plan, enum el_axis axis, int left)
 {
     const int host = plan->machine ? plan->machine->devices_per_host : 0;
@@ -369,7 +360,7 @@ static bool is_tried(const struct el_mode_info *mode, const int n[EL_AXIS_COUNT]
     return n[own_axis(mode)] > 1 && (!shards || (n[EL_AXIS_DATA] == 1 && mode->memory.backward == 2));
 }
 
-/* All divisions of `left` devices along the mode's axes from `axis`, with at least two along its own. */
+/* At least two devices along the mode's own axis. */
 static enum el_status try_axes(struct plan *plan, const struct el_mode_info *mode, enum el_axis axis, int left,
                                int n[EL_AXIS_COUNT])
 {
@@ -380,8 +371,6 @@ static enum el_status try_axes(struct plan *plan, const struct el_mode_info *mod
             EL_TRY(try_axes(plan, mode, axis + 1, left / n[axis], n));
     return EL_OK;
 }
-
-/* ---- the order ---- */
 
 static double key_of(const json_t *row, int key)
 {
@@ -411,7 +400,7 @@ static json_t *sorted(const json_t *rows)
     return array;
 }
 
-/* The model's sizes, which depend on the data; checks that there is a batch. */
+/* Sizes depend on the data. */
 static enum el_status resolve_model(struct plan *plan)
 {
     const struct el_options *run = plan->run;

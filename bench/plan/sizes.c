@@ -1,4 +1,4 @@
-/* Each mode's best row on several numbers of devices: document, CSV, figure; and a row's details and lower bound. */
+/* Each mode's best row by number of devices, and a row's details. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +14,6 @@
 
 static const char *const OF_TOKENS = "tokens_per_s", *const OF_SAMPLES = "samples_per_s";
 
-/* ---- the document ---- */
-
-/* The first of each mode in sorted rows. */
 static enum el_status add_best(const struct el_options *run, const json_t *rows, json_t *best)
 {
     json_t *seen = json_object();
@@ -88,8 +85,6 @@ enum el_status el_plan_csv(const void *document, FILE *out)
     return EL_OK;
 }
 
-/* ---- the picture ---- */
-
 static const double MARGIN = 1.3; /* left and right of the points */
 static const double ALIKE = 0.01; /* of the highest rate: nearer lines cover each other */
 enum { BARS = 12 };
@@ -113,7 +108,6 @@ static const json_t *find(const json_t *rows, const char *mode, double devices)
     return NULL;
 }
 
-/* How many later modes' lines cover the k-th. */
 static int count_over(const struct lines *lines, int k)
 {
     int over = 0;
@@ -181,7 +175,7 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
 
 const struct el_figure el_figure_plan = {.name = "plan", .write = write, .optional = true};
 
-/* A row's parts and sensitivities: predicted again while observing each issued device, and on machines with one worse
+/* Parts and sensitivities: predicted again while observing each issued device, and on machines with one worse
  * figure. */
 
 enum { MACHINES_MAX = 32 };
@@ -301,9 +295,7 @@ enum el_status el_plan_detail(const struct el_options *run, bool rates, json_t *
     return status;
 }
 
-/* ---- at least ---- */
-
-/* Of one micro-batch: the least compute of a stage's device, forward and backward, and in its update. */
+/* Of one micro-batch. */
 struct floor {
     const struct el_machine *machine;
     const struct el_layout *layout;

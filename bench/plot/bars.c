@@ -1,3 +1,4 @@
+/* Positions, labels and blocks of bars. */
 #include "bench/plot/bars.h"
 
 #include <math.h>
@@ -94,7 +95,6 @@ static size_t letters_of(const struct el_bar *bar, bool batch)
     return batch ? (size_t)snprintf(NULL, 0, "batch %.0f", batch_of(bar->trial)) : strlen(mode_of(bar).text);
 }
 
-/* Distance between bars so that labels do not touch. */
 static double row_pitch(const struct el_bars *bars, bool batch)
 {
     double pitch = 0, x = 0, letters = 0;
@@ -107,8 +107,7 @@ static double row_pitch(const struct el_bars *bars, bool batch)
     return pitch;
 }
 
-/* Figure width in bars that fits the labels: plots/style.gnuplot adds 24 pixels per bar, up to 1800, to a minimum that
- * leaves 270. */
+/* In bars: plots/style.gnuplot adds 24 pixels per bar, up to 1800, to a minimum that leaves 270. */
 static double width_of(const struct el_bars *bars)
 {
     double pitch = fmax(row_pitch(bars, false), row_pitch(bars, true));
@@ -178,7 +177,6 @@ void el_bars_row(FILE *file, double x, double half, double from, double to, cons
     fputc('\n', file);
 }
 
-/* Height below part `end`; NULL: of the bar. */
 static double top_of(const struct el_bar *bar, const struct el_bar_part *parts, const char *end, bool stacked)
 {
     double top = 0;
@@ -203,7 +201,6 @@ void el_bars_parts(const struct el_bars *bars, const struct el_bar_part *parts, 
     }
 }
 
-/* Bar `i` over the mean of its trial's others before `end`; NAN: little or nothing. */
 static double excess_mib(const struct el_bars *bars, size_t i, size_t end, const struct el_bar_part *parts)
 {
     double top = top_of(&bars->list[i], parts, NULL, true), others = 0;
@@ -222,8 +219,7 @@ bool el_bars_has_excess(const struct el_bars *bars, const struct el_bar_part *pa
     return any;
 }
 
-/* A line from the first bar's top over the trial's others. The words are below it, or above if the others reach
- * them. */
+/* From the first bar's top over the trial's others. The words are below, or above if the others reach them. */
 static void put_excess(const struct el_bars *bars, size_t i, size_t end, const struct el_bar_part *parts,
                        double highest, FILE *file)
 {

@@ -1,3 +1,4 @@
+/* Blocks, cells and texts of a data file. */
 #include "bench/plot/data_file.h"
 
 #include <errno.h>
@@ -170,7 +171,6 @@ static const json_t *devices_of(const json_t *trial)
     return json_object_get(trial, "per_device");
 }
 
-/* The trial with the most devices. */
 static const json_t *widest(const json_t *trials)
 {
     const json_t *found = json_array_get(trials, 0);
@@ -182,7 +182,7 @@ static const json_t *widest(const json_t *trials)
     return found;
 }
 
-/* The devices' common value at `key`, cut at any of `ends` ("cpu" of "cpu:0"); else "". */
+/* Cut at any of `ends` ("cpu" of "cpu:0"); else "". */
 static struct el_data_text common(const json_t *devices, const char *key, const char *ends)
 {
     struct el_data_text all = {""}, own;
@@ -195,7 +195,6 @@ static struct el_data_text common(const json_t *devices, const char *key, const 
     return all;
 }
 
-/* 0: not recorded. */
 static int count_cores(const json_t *devices)
 {
     bool used[CPUS_MAX] = {false};
@@ -213,7 +212,7 @@ static int count_cores(const json_t *devices)
     return n;
 }
 
-/* "2 CPU cores", "4 CPU devices on 2 cores", "2 x NVIDIA H100", "2 simulated devices", "2 devices". */
+/* "2 CPU cores", "4 CPU devices on 2 cores", "2 x NVIDIA H100", "2 simulated devices" */
 static void devices_text(const json_t *trial, char text[EL_TITLE_BYTES])
 {
     int n = (int)json_array_size(devices_of(trial)), cores = count_cores(devices_of(trial));

@@ -12,7 +12,7 @@ static bool has_accuracy(const json_t *trial)
     return !isnan(el_json_number(trial, "epochs.0.held_out_accuracy"));
 }
 
-/* Writes the points (file NULL: none) and returns the last one. */
+/* `file` NULL: only returns the last one. */
 static void put_points(const json_t *trial, FILE *file, double *seconds_p, double *accuracy_p)
 {
     const json_t *epochs = json_object_get(trial, "epochs");

@@ -1,5 +1,4 @@
-/* Bar figures: memory, throughput, step, utilization; for `imbalance` each device's step and bytes. All arithmetic is
- * here. */
+/* Bar figures of memory, throughput, step, utilization and `imbalance`. */
 #include <math.h>
 #include <string.h>
 
@@ -22,15 +21,13 @@ struct kind {
     double (*of_mode)(const struct el_bar *bar, const char *mode);
 };
 
-/* The system's memory of the device beyond the ledger's peak. */
 static double unattributed_mib(const struct el_bar *bar, const char *name)
 {
     (void)name;
     return el_json_number(bar->device, "memory.unattributed_bytes") / 1048576;
 }
 
-/* Only exposed communication lengthens the step, so only that is stacked; known waits for late members are a separate
- * part. */
+/* Only exposed communication lengthens the step, so only that is stacked. */
 static double phase_ms(const struct el_bar *bar, const char *phase)
 {
     const json_t *of = bar->device ? bar->device : bar->trial;
@@ -55,8 +52,8 @@ static bool is_exposed(const char *phase)
     return strcmp(phase, "wait") == 0 || strcmp(phase, el_phase_name(EL_PHASE_COMM)) == 0;
 }
 
-/* Phases are medians of their own. Exposed communication is drawn as in the tables; the other phases are scaled so that
- * the bar ends at the step. If exposed communication exceeds the step, all are scaled. */
+/* Phases are medians of their own. Exposed communication is drawn as in the tables; the others are scaled so that the
+ * bar ends at the step. If it exceeds the step, all are scaled. */
 static double step_part_ms(const struct el_bar *bar, const char *phase)
 {
     double exposed = 0, others = 0;
@@ -88,7 +85,6 @@ static double busy_pct(const struct el_bar *bar, const char *mode)
     return is_of(bar, mode) ? el_json_number(bar->device, "utilization.busy_pct") : NAN;
 }
 
-/* NAN: nothing to draw. */
 static double part_max(const struct el_bars *bars, const struct el_bar_part *part, bool stacked)
 {
     double max = NAN;

@@ -1,5 +1,5 @@
-/* A step of a model in stages, as in papers on pipelines: a lane per device, a box per forward and backward of a
- * micro-batch, grey bubbles, and messages below. A device's parts of the model alternate in shade. */
+/* A step of a model in stages, as in papers on pipelines: a lane per device, a box per pass of a micro-batch, grey
+ * bubbles, messages below. A device's parts alternate in shade. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 enum { WIDTH_BARS = 14, PANELS_MAX = 6, PARTS_MAX = 64, AREA_PIXELS = 700 };
 enum { HEAD_PIXELS = 34, TITLE_PIXELS = 24, GAP_PIXELS = 10, AXIS_PIXELS = 48, LEGEND_PIXELS = 20 };
 static const double DIGIT_PIXELS = 6, THIN_RATIO = 0.002;
-/* A stage may load long before its turn: this share of the step is shown before the first forward. */
+/* A stage may load long before its turn: the share of the step shown before the first forward. */
 static const double EARLY_RATIO = 0.05;
 /* In a lane of height 1. */
 static const double BOX_LOW = 0.22, BOX_HIGH = 0.94, MESSAGE_LOW = 0.04, MESSAGE_HIGH = 0.16;
@@ -71,7 +71,6 @@ static const struct kind *kind_of(const json_t *lane, size_t i)
     return NULL;
 }
 
-/* Number of the device's distinct parts below this box's. */
 static int part_of(const json_t *lane, size_t i)
 {
     const json_t *parts = json_object_get(lane, "part");
@@ -128,8 +127,6 @@ static void choose_panels(const json_t *trials, struct panels *panels)
         panels->list[k].to_ms = panels->to_ms;
     }
 }
-
-/* ---- blocks ---- */
 
 static void put_box(FILE *file, const json_t *lane, size_t i, double low, double high)
 {
@@ -190,7 +187,7 @@ static void put_boxes(const struct panel *panel, int k, const char *name, FILE *
     }
 }
 
-/* How often the lane's widest number fits its smallest box of this kind: a lane has all numbers, or none. */
+/* A lane has all numbers, or none. */
 static double room_of(const struct panel *panel, const json_t *lane, const struct kind *kind)
 {
     double pixels_per_ms = AREA_PIXELS / (panel->to_ms - panel->from_ms), least = INFINITY;

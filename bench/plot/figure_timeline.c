@@ -1,5 +1,5 @@
-/* Memory timeline: a panel per device with live bytes stacked by tag over the mean step, and lanes of compute and
- * communication. Panels share the time axis. Indices `i`: the timeline's points. */
+/* A panel per device: live bytes stacked by tag over the mean step, lanes of compute and communication. Indices `i`:
+ * the timeline's points. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -49,8 +49,7 @@ static const json_t *largest(const json_t *trials, const char *mode)
     return found;
 }
 
-/* Each mode's largest finished batch: the first device, and the second one too if one thread issues for all (dp), for
- * comparison. */
+/* Each mode's largest batch: the first device, and the second one too if one thread issues for all (dp). */
 static void choose_panels(const json_t *trials, struct panels *panels)
 {
     panels->n = 0;
@@ -86,7 +85,7 @@ static double tag_mib(const struct panel *panel, int tag, size_t i)
     return column(json_object_get(panel->timeline, "bytes"), el_tag_name((enum el_tag)tag), i) / MIB;
 }
 
-/* Sum of the tags before `tag`; EL_TAG_COUNT: of all. */
+/* EL_TAG_COUNT: of all. */
 static double below_mib(const struct panel *panel, int tag, size_t i)
 {
     double sum = 0;
@@ -113,7 +112,6 @@ static const char *text_at(const json_t *object, const char *name, size_t i)
     return text ? text : IDLE;
 }
 
-/* Its phase or axis. */
 static const char *box_name(const struct panel *panel, const json_t *lanes, size_t i)
 {
     const char *group = json_string_value(json_array_get(json_object_get(lanes, "group"), i));
@@ -124,7 +122,7 @@ static const char *box_name(const struct panel *panel, const json_t *lanes, size
     return text_at(lanes, "phase", i);
 }
 
-/* The next box of both lanes; *i_p begins at 0. */
+/* *i_p begins at 0. */
 static bool next_box(const struct panel *panel, size_t *i_p, struct box *box_p)
 {
     const json_t *lanes = json_object_get(panel->timeline, "lanes");
@@ -145,7 +143,7 @@ static double longest_ms(const struct panel *panel, const char *phase)
     return most;
 }
 
-/* The outline of below_mib: two corners per run of equal sums. `back`: right to left. */
+/* Two corners per run of equal sums. `back`: right to left. */
 static void put_steps(const struct panel *panel, int tag, bool back, FILE *file)
 {
     size_t n = panel->n - 1;
@@ -170,7 +168,7 @@ static void put_stack(const struct panel *panel, int k, FILE *file)
     put_steps(panel, EL_TAG_COUNT, false, file);
 }
 
-/* The label is on the roomier side of its line; the other block's row has no text. */
+/* On the roomier side of its line; the other block's row has no text. */
 static void put_peak(const struct panel *panel, int k, double top_mib, double end_ms, FILE *file)
 {
     char mib[EL_FIGURE_BYTES];
@@ -190,7 +188,6 @@ static void put_peak(const struct panel *panel, int k, double top_mib, double en
     }
 }
 
-/* Phases, waiting, then axes. */
 static const char *phase_name(int p)
 {
     if (p > EL_PHASE_COUNT) return cut_axes[p - EL_PHASE_COUNT - 1];
@@ -246,7 +243,7 @@ static void name_all(const struct panels *panels, double top_mib, double end_ms,
     el_data_add_name(phases->present, IDLE);
 }
 
-/* Which launches and devices are shown if there is a choice; adds the shown trials to `shown`. */
+/* Adds the shown trials to `shown`. */
 static void foot_text(const struct panels *panels, json_t *shown, char foot[EL_TITLE_BYTES])
 {
     bool several = false, hidden = false;
@@ -266,7 +263,7 @@ static void foot_text(const struct panels *panels, json_t *shown, char foot[EL_T
     el_data_foot(shown, words, foot);
 }
 
-/* A round number of MiB for at most five labels. */
+/* At most five labels. */
 static double tic_of(double top_mib)
 {
     double unit = pow(10, floor(log10(top_mib / 5))), labels = top_mib / unit; /* 5 to 50 */

@@ -1,5 +1,4 @@
-/* A watch: memory and CPU time of the heaviest processes over time, and their GPU memory. A panel each; a process has
- * the same line in all. */
+/* Memory, CPU time and GPU memory of the heaviest processes over time; a process has the same line in all panels. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +59,6 @@ static void add_curve(struct picture *picture, const json_t *of, int panel, int 
     if (panel >= picture->n_panels) picture->n_panels = panel + 1;
 }
 
-/* -1: not drawn. */
 static int line_of(const struct picture *picture, int64_t process)
 {
     const json_t *processes = json_object_get(picture->watch, "processes");
@@ -91,7 +89,6 @@ static enum el_status choose_curves(struct picture *picture)
     return EL_OK;
 }
 
-/* Keeps whole words: "torchrun ..." */
 static void shorten(char *program, size_t bytes)
 {
     size_t end = PROGRAM_LETTERS;

@@ -1,3 +1,4 @@
+/* The figures, and which ones a folder has. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

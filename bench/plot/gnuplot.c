@@ -1,6 +1,6 @@
-/* Finds gnuplot and the scripts, and runs gnuplot once per picture, without a shell, in DIR/plots: it treats paths that
- * begin with '<' or '|' as commands, so it never gets a user's path. It reads <figure>.dat and writes to its standard
- * output, a file that we open. Its complaints go to gnuplot.log, kept only after a failure. */
+/* Runs gnuplot once per picture, without a shell, in DIR/plots: it treats paths that begin with '<' or '|' as commands,
+ * so it never gets a user's path. It writes to its standard output, a file that we open. gnuplot.log is kept only after
+ * a failure. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ struct drawing {
     FILE *messages;
 };
 
-/* gnuplot in `folder`; stderr goes to `log`, stdout to the new file `out`, or to ours if NULL. */
+/* stderr goes to `log`, stdout to the new file `out`, or to ours if NULL. */
 struct call {
     const char *program, *const *arguments, *folder, *log, *out;
 };
@@ -60,7 +60,7 @@ static void become_gnuplot(const void *context)
     execv(call->program, (char *const *)(uintptr_t)call->arguments);
 }
 
-/* Exit status; 127: not started, 128: ended by a signal, GNUPLOT_STOPPED: longer than GNUPLOT_S. */
+/* 127: not started, 128: ended by a signal, GNUPLOT_STOPPED: longer than GNUPLOT_S. */
 static int run_gnuplot(const struct call *call)
 {
     int state = 0;
@@ -77,7 +77,7 @@ bool el_plot_scripts(char folder[EL_PATH_BYTES])
     return el_shared_folder("plots", "style.gnuplot", folder);
 }
 
-/* A terminal exists if gnuplot can set it. A gnuplot without any counts as none. */
+/* A gnuplot without any terminal counts as none. */
 static void find_gnuplot(struct drawing *d)
 {
     char *path = NULL, *absolute = NULL, command[64];
@@ -106,7 +106,7 @@ static bool is_whole(const char *path, const char *end)
     return memmem(tail, n, end, strlen(end)) != NULL;
 }
 
-/* Adds width and height, which gnuplot's SVG lacks, beside its viewBox. */
+/* gnuplot's SVG lacks width and height. */
 static bool size_svg(const char *path, double width_pt)
 {
     char *line = NULL, sized[TEXT_BYTES + 64];
@@ -140,7 +140,6 @@ static bool copy_text(const char *path)
     return true;
 }
 
-/* Renamed when complete. Returns whether the picture exists. */
 static bool draw(struct drawing *d, const char *figure, const struct format *format)
 {
     char script[TEXT_BYTES], data[64], name[96], out[TEXT_BYTES], temporary[TEXT_BYTES + 32];

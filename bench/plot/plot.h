@@ -7,9 +7,9 @@
 #include "runtime/base/files.h"
 
 /* Writes DIR/plots/<figure>.dat from DIR/results.json and draws; without trials (`explain`) draws the data files there.
- * `look` NULL: defaults. `messages` (may be NULL) gets each picture's path, or the reason why it is missing. Errors:
- * EL_ERR_IO (no results.json, unwritable folder, failed picture), EL_ERR_INVALID (not our record, nothing to draw),
- * EL_ERR_ABSENT (no gnuplot). A missing gnuplot terminal is no error. Blocking: a few seconds. */
+ * `look` NULL: defaults. `messages` (may be NULL) gets each picture's path, or why it is missing. Errors: EL_ERR_IO (no
+ * results.json, unwritable folder, failed picture), EL_ERR_INVALID (not our record, nothing to draw), EL_ERR_ABSENT (no
+ * gnuplot); a missing terminal is none. Blocking: seconds. */
 enum el_status el_plot_run(const char *dir, const struct el_plot_look *look, FILE *messages);
 
 /* For subcommands' own figures: writes and draws those that the document has data for. Messages and errors as above; no

@@ -1,6 +1,5 @@
-/* trials.csv, devices.csv and steps.csv: views of results.json. RFC 4180 quoting, an apostrophe before text that looks
- * like a formula (el_escape_csv), empty cells for unknown values. The key of all three is "t-<id>", because
- * spreadsheets read 12e4567890123456 as a number. */
+/* Views of results.json. RFC 4180 quoting, an apostrophe before text that looks like a formula (el_escape_csv). The key
+ * is "t-<id>", because spreadsheets read 12e4567890123456 as a number. */
 #include <errno.h>
 #include <math.h>
 
@@ -16,7 +15,6 @@ static void put_number(double value, FILE *file)
     if (isfinite(value)) fputs(el_json_written(value, text), file);
 }
 
-/* Lists: entries separated by blanks. */
 void el_csv_value(const json_t *value, FILE *file)
 {
     if (json_is_string(value)) el_escape_csv(json_string_value(value), file);
@@ -57,7 +55,6 @@ static void put_metrics(enum el_metric_of of, const json_t *trial, const json_t 
     }
 }
 
-/* The configuration, flattened. New reference. */
 static json_t *configuration(const json_t *trial)
 {
     json_t *flat = json_object();
@@ -75,7 +72,6 @@ static void put_id(const json_t *trial, FILE *file)
     fprintf(file, "%s%s", trial ? "t-" : "trial", el_json_text(trial, "id", ""));
 }
 
-/* `trial` NULL: the header. */
 static void put_trial(const json_t *trial, json_t *columns, FILE *file)
 {
     json_t *config = trial ? configuration(trial) : NULL;

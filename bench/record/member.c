@@ -1,4 +1,4 @@
-/* One member's part of a repeat. Seconds become milliseconds. With --no-record figures from spans are null. */
+/* One member's part of a repeat. Seconds become milliseconds. */
 #include <math.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static json_t *lanes_of(const struct el_memory_timeline *timeline)
                       EL_KEY("to_ms", EL_RECORD_MS(struct el_timeline_box, boxes, span.end_ns, n, 0)));
 }
 
-/* A column per quantity, which takes few lines. Tags that never occur are left out. */
+/* Tags that never occur are left out. */
 json_t *el_record_timeline(const struct el_memory_timeline *timeline)
 {
     if (timeline == NULL || timeline->n == 0) return json_null();
@@ -104,7 +104,6 @@ static json_t *memory_part(const struct el_member_account *account)
                       EL_KEY("timeline", el_record_timeline(&account->timeline)));
 }
 
-/* NAN: unknown; all are with --no-record. */
 static struct el_device_summary told_by_spans(const struct el_member_account *account)
 {
     struct el_device_summary s = {0};
@@ -179,7 +178,6 @@ static json_t *comm_part(const struct el_layout *layout, const struct el_device_
         EL_KEY("time_sliced", time_sliced), EL_KEY("by_group", groups_part(layout, s)));
 }
 
-/* As in PyTorch's schedule tables, or the phase. */
 static json_t *box_name(const struct el_lane_box *box)
 {
     if (box->link != EL_LINK_NONE) return json_string(box->link == EL_LINK_SEND ? "send" : "receive");
@@ -187,7 +185,6 @@ static json_t *box_name(const struct el_lane_box *box)
     return json_stringn(&box->piece.kind, 1);
 }
 
-/* A stage's boxes in one step; null: none. */
 static json_t *lane_part(const struct el_lane *lane)
 {
     if (!lane->boxes) return json_null();
@@ -258,7 +255,7 @@ static json_t *load_spans(const struct el_load_account *account)
                       EL_KEY("got_ms", EL_RECORD_MS(struct el_load_span, spans, got_ns, n, zero_ns)));
 }
 
-/* Words per row of a step's batch; negative: loaded none, or too old. */
+/* Negative: loaded none, or too old. */
 static int64_t length_of(const struct el_load_account *account, uint64_t step)
 {
     for (int i = 0; account && i < account->n_spans; i++)
@@ -266,7 +263,6 @@ static int64_t length_of(const struct el_load_account *account, uint64_t step)
     return -1;
 }
 
-/* The last measured steps if batches differ in length; else null. */
 static json_t *steps_part(const struct el_member_account *account)
 {
     if (!account->by_step) return json_null();
@@ -282,7 +278,6 @@ static json_t *steps_part(const struct el_member_account *account)
     return el_json_of(EL_KEY("step", step), EL_KEY("length", length), EL_KEY("compute_ms", compute));
 }
 
-/* null unless samples are sentences. */
 static json_t *lengths_part(const struct el_load_times *times)
 {
     const double rows = (double)times->samples, places = (double)times->places, words = (double)times->words;
@@ -291,7 +286,6 @@ static json_t *lengths_part(const struct el_load_times *times)
                       EL_KEY("padding_pct", 100 * (1 - words / places)));
 }
 
-/* Cost of a batch by stage; null if the member loads none. */
 static json_t *loading_part(const struct el_load_account *account, double exposed_s)
 {
     if (!account || account->times.batches == 0) return json_null();

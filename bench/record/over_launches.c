@@ -1,5 +1,4 @@
-/* Statistics over launches: figures within each launch, then one over launches. Each launch counts once, whatever its
- * number of steps, and throughput times mean step is the batch. */
+/* Figures within each launch, then one over launches: each launch counts once, whatever its number of steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +7,6 @@
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"
 #include "bench/verdict/verdict.h"
-
-/* FLOP/s: the program's own count, the usual formula for language models, and the rate of matrix products. */
 
 /* Per token 6 N + 12 L H Q T (Chowdhery et al., "PaLM", 2022, appendix B; 6 N: Kaplan et al., "Scaling Laws for Neural
  * Language Models", 2020). N: parameters that multiply a token, so without position embeddings; the token table is the
@@ -45,7 +42,6 @@ static json_t *member_at(const json_t *repeat, size_t position)
     return json_array_get(json_object_get(repeat, "members"), position);
 }
 
-/* NAN if no repeat has it. */
 static double median_at(const json_t *ok, size_t position, const char *path)
 {
     char at[128];
@@ -69,7 +65,7 @@ static void set_medians_of_each(json_t *array, const json_t *ok, size_t position
     }
 }
 
-/* Replaces every number under `value` by its median; integers stay whole. `path`: `value`'s. */
+/* Integers stay whole. `path`: `value`'s. */
 static void set_medians(json_t *value, const json_t *ok, size_t position, const char *path)
 {
     void *next;
@@ -91,7 +87,7 @@ static void set_medians(json_t *value, const json_t *ok, size_t position, const 
     }
 }
 
-/* Index in `ok` of the repeat with the median throughput, the slower of two. */
+/* The slower of two. */
 static size_t median_repeat(const json_t *ok, double global_batch)
 {
     size_t n = json_array_size(ok), found = 0;
@@ -107,7 +103,7 @@ static size_t median_repeat(const json_t *ok, double global_batch)
     return found;
 }
 
-/* The memory timeline and the drawn step are the median launch's, named in `repeat`. */
+/* The median launch's, named in `repeat`. */
 static void take_drawn(json_t *device, const json_t *repeat, size_t position)
 {
     json_t *memory = json_object_get(device, "memory");
@@ -120,7 +116,6 @@ static void take_drawn(json_t *device, const json_t *repeat, size_t position)
     el_json_put(device, "lane", lane ? lane : json_null());
 }
 
-/* Limited to 100 %. */
 static json_t *busy_interval(const json_t *ok, size_t position)
 {
     char at[64];
@@ -132,7 +127,7 @@ static json_t *busy_interval(const json_t *ok, size_t position)
     return el_json_interval(interval.low, fmin(interval.high, 100));
 }
 
-/* Times and bytes are medians; identity (rank, pid, host) and memory are the first repeat's, except the timeline. */
+/* Identity (rank, pid, host) and memory are the first repeat's, except the timeline. */
 static json_t *device_over_repeats(const json_t *ok, size_t position, size_t median)
 {
     static const char *const kept[] = {"device",    "host",   "rank",  "pid",    "uuid",           "model",
@@ -186,7 +181,6 @@ int el_trial_slowest(const json_t *per_device)
     return slowest;
 }
 
-/* Bytes are all devices' sums, times the slowest member's. */
 json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *breakdown)
 {
     static const char *const times[] = {"total_ms", "overlapped_ms",   "exposed_ms",
@@ -236,7 +230,7 @@ struct gathered {
     size_t n[FIGURES_MAX];
 };
 
-/* `tell` writes a launch's figures, preset to NAN: missing. values: to be freed. */
+/* `tell` writes figures, preset to NAN. values: to be freed. */
 static struct gathered gather(const json_t *launches,
                               void (*tell)(const json_t *launch, const void *context, double *figures),
                               const void *context)
@@ -326,7 +320,7 @@ json_t *el_trial_step_ms(const json_t *repeats)
 
 /* ---- costs of communication, from control blocks ---- */
 
-/* A signed sum of terms, ms per step with communication on and off. */
+/* ms per step with communication on and off. */
 static const struct part {
     const char *name, *interval;
     struct {
@@ -390,7 +384,7 @@ double el_trial_bubble_pct(const json_t *ok)
     return median_of(ok, tell_bubble);
 }
 
-/* Bytes across the slowest link over transfer times: each collective by its own factor and group. */
+/* Bytes across the slowest link over transfer times, each by its own factor and group. */
 static void tell_busbw(const json_t *repeat, const void *context, double *figures)
 {
     const json_t *collectives = json_object_get(repeat, "collectives");

@@ -10,7 +10,7 @@
 #include "bench/options/options.h"
 #include "bench/verdict/verdict.h"
 
-/* From good to bad. A trial has the status of its worst repeat. */
+/* From good to bad. */
 static const char *const severity[] = {"ok", "absent", "oom", "timeout", "failed"};
 
 static const json_t *worst_repeat(const json_t *repeats)
@@ -27,7 +27,6 @@ static const json_t *worst_repeat(const json_t *repeats)
     return found;
 }
 
-/* The first finished repeat's value, copied, or `otherwise` (stolen). */
 static json_t *from_first(const json_t *ok, const char *key, json_t *otherwise)
 {
     const json_t *value = json_object_get(json_array_get(ok, 0), key);
@@ -42,7 +41,7 @@ static json_t *choice(const char *option, int place)
     return json_string(el_option_choice(option, place, word));
 }
 
-/* Sizes of all models; those that this one lacks are 0 or an empty list. */
+/* Other models' sizes are 0 or an empty list. */
 static json_t *model_sizes(const struct el_model_config *model)
 {
     const struct el_model_size *list[EL_MODEL_SIZES_MAX];
@@ -63,7 +62,6 @@ static json_t *model_sizes(const struct el_model_config *model)
     return sizes;
 }
 
-/* Options of some modes only, as resolved. */
 static void put_mode_options(json_t *config, const struct el_trial *trial)
 {
     struct el_layout layout;
@@ -103,7 +101,6 @@ static void put_training(json_t *config, const struct el_trial *trial)
         EL_KEY("foreach", choice("foreach", (int)train->foreach)));
 }
 
-/* The resolved configuration without what has its own field. */
 static json_t *config(const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;

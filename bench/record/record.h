@@ -1,6 +1,6 @@
-/* The record: one launch's measurements (a repeat's file), and a trial over its repeats (results.json). Fields:
- * docs/record.md. Rank 0 of a launch writes the repeat; if it crashes, the parent writes one with status and reason.
- * JSON times are milliseconds, memory bytes. With --no-record figures from spans are null. */
+/* The record: one launch's measurements (a repeat's file), and a trial over its repeats (results.json); fields:
+ * docs/record.md. If rank 0 crashes, the parent writes the repeat with status and reason. JSON times are milliseconds,
+ * memory bytes. --no-record: figures from spans are null. */
 #pragma once
 
 #include <jansson.h>
@@ -28,7 +28,7 @@ struct el_member_account {
     int n_libraries;
     const struct el_ledger *ledger;
     const struct el_load_account *loading; /* NULL: unknown */
-    bool recorded;                         /* false: --no-record; figures from spans, summary to ops, are null */
+    bool recorded;                         /* false: --no-record; summary to ops are null */
     struct el_device_summary summary;
     struct el_memory_timeline timeline;
     int in_flight;             /* sets of activations held; 0: no schedule */
@@ -57,25 +57,24 @@ json_t *el_record_member(const struct el_member_account *account);
 json_t *el_record_tags(const size_t bytes[EL_TAG_COUNT]);
 /* null for NULL. */
 json_t *el_record_timeline(const struct el_memory_timeline *timeline);
-/* An entry of a repeat's processes, read at the end of the measured steps: this process's memory on each of the job's
- * devices (0: none), and outside them (code, libraries, MPI's buffers). Negative: unknown, null. */
+/* A process's memory at the end of the measured steps: on each of the job's devices (0: none), and outside them (code,
+ * libraries, MPI's buffers). Negative: unknown, null. */
 json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, int n_devices, int64_t process_bytes);
 /* null for NULL. */
 json_t *el_record_gpu(const struct el_nvml_figures *figures);
-/* For members that share a card (one UUID), sets driver bytes and growth, which are the whole card's, to null with a
- * reason; for several processes the libraries' too, as each may have seen the other's load. `processes`: of
- * el_record_process. */
+/* Members that share a card (one UUID): driver bytes and growth, which are the whole card's, become null with a reason;
+ * of several processes the libraries' too. `processes`: of el_record_process. */
 void el_record_shared_cards(json_t *members, json_t *processes);
 /* {"version", "reason" (for a null version), "variables": {NCCL_...: text}}. Opens the library. */
 json_t *el_record_nccl(void);
 /* {CUDA_..., CUBLAS_..., CUDNN_..., NVIDIA_...: text} */
 json_t *el_record_gpu_variables(void);
-/* Array of a field of `n` items: nanoseconds since `zero_ns` as milliseconds. */
+/* Array of a field of `n` items, in ms since `zero_ns`. */
 #define EL_RECORD_MS(type, items, field, n, zero_ns)                                                                   \
     el_record_ms(items, sizeof(type), offsetof(type, field), n, zero_ns)
 json_t *el_record_ms(const void *items, size_t stride, size_t offset, size_t n, int64_t zero_ns);
-/* A process's part of the record's `system` over the measured steps (docs/record.md, docs/metrics.md). `allowed`: CPUs
- * the process may run on; `devices`: CPUs its devices compute on. */
+/* A process's part of `system` over the measured steps (docs/record.md, docs/metrics.md). `allowed`: CPUs it may use;
+ * `devices`: its devices' CPUs. */
 json_t *el_record_system(const struct el_system_figures *figures, const int *allowed, int n_allowed, const int *devices,
                          int n_devices);
 /* The repeat's, from its processes' `parts` (stolen). */

@@ -1,5 +1,5 @@
-/* System and driver figures as JSON. Each CPU of a host counts once, and so does each process's own time. Hosts are
- * identified by boot id: containers may have several names on one machine. */
+/* Each CPU of a host counts once, and so does each process's own time. Hosts are identified by boot id: containers may
+ * have several names on one machine. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -101,7 +101,6 @@ static struct shares shares_of(const struct host *host)
     return s;
 }
 
-/* Maximum over hosts; each host is handled at its first process. */
 static struct shares worst_shares(const json_t *parts)
 {
     struct shares worst = {NAN, NAN, NAN};
@@ -138,7 +137,6 @@ static double frequency_change_pct(const json_t *parts)
     return worst;
 }
 
-/* NAN if one has none. */
 static double longest(const json_t *parts, const char *name)
 {
     double *values;
@@ -186,7 +184,6 @@ static json_t *interfaces(const json_t *parts)
     return rows;
 }
 
-/* Why shares are null or coarse: the first such process's reason. */
 static const char *reason_of(const json_t *parts)
 {
     EL_EACH(part, parts)

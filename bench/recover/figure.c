@@ -1,4 +1,4 @@
-/* Steps against time, with each loss of a rank, and an undisturbed job's line. */
+/* Steps against time, with each loss of a rank. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
@@ -24,7 +24,7 @@ static void put_about(const json_t *document, double last_s, FILE *file)
     fputc('\n', file);
 }
 
-/* A fall's parts in a row, above the steps done then. */
+/* Above the steps done then. */
 static void put_parts(const json_t *falls, double begin_s, double steps, FILE *file)
 {
     static const char *const parts[][2] = {

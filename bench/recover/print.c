@@ -1,3 +1,4 @@
+/* The tables and sentences of `recover`. */
 #include <math.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* Events of a job into falls and costs. */
 #include "bench/recover/recover.h"
 
 #include <inttypes.h>
@@ -32,7 +33,7 @@ enum el_status el_recovery_events(const char *path, json_t **events_p)
     return EL_OK;
 }
 
-/* The first such event from place `i` on with at least `least` steps; NULL: none. */
+/* From place `i` on, with at least `least` steps. */
 static const json_t *next(const json_t *events, size_t *i, const char *name, int64_t least)
 {
     for (; *i < json_array_size(events); ++*i) {
@@ -69,7 +70,7 @@ json_t *el_recovery_falls(const json_t *events)
     return falls;
 }
 
-/* The begin of step `step`, after its checkpoint; NULL: none. */
+/* After its checkpoint. */
 static const json_t *begin_of(const json_t *events, int64_t step)
 {
     size_t at = 0;

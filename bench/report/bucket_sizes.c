@@ -1,5 +1,5 @@
-/* Trials that differ only in ddp's bucket size: which sizes give equal buckets, and which is best. Intervals are
- * corrected for all pairs (Bonferroni). Sizes with equal buckets count once. */
+/* Trials that differ only in ddp's bucket size: the best one. Intervals are corrected for all pairs (Bonferroni); sizes
+ * with equal buckets count once. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,6 @@ enum { SIZES_MAX = 16, TEXT_BYTES = 1024, NAME_BYTES = 64 };
 
 #define SAY(out, ...) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
 
-/* One batch's trials of one mode. */
 struct sizes {
     const json_t *trial[SIZES_MAX];
     int same_as[SIZES_MAX]; /* the first with equal buckets, often itself */
@@ -33,7 +32,6 @@ static bool are_equal(json_t *a, json_t *b)
     return equal;
 }
 
-/* The trial's fields without these options. New reference. */
 static json_t *rest_of(const json_t *trial, const char *const *but)
 {
     static const char *const fields[] = {"mode",      "model", "global_batch", "devices", "dtype",
@@ -49,7 +47,7 @@ bool el_report_are_like(const json_t *a, const json_t *b, const char *const *but
     return json_object_get(a, "config") && are_equal(rest_of(a, but), rest_of(b, but));
 }
 
-/* The payloads of the step's all-reduces in order; empty: not recorded. New reference. */
+/* Empty: not recorded. */
 static json_t *buckets_of(const json_t *trial)
 {
     json_t *bytes = json_array();
@@ -76,7 +74,7 @@ static void take(struct sizes *sizes, const json_t *trial)
     sizes->trial[sizes->n++] = trial;
 }
 
-/* Trials like trial `at`; empty if an earlier one is like it. */
+/* Empty if an earlier trial is like trial `at`. */
 static struct sizes sizes_of(const json_t *trials, size_t at)
 {
     static const char *const but[] = {"bucket_first_bytes", "bucket_cap_bytes", NULL};
@@ -148,7 +146,6 @@ static struct el_interval ratio_of(const json_t *trial, const json_t *fastest, i
                                      el_stats_t_quantile(1 - 0.025 / comparisons, df) / el_stats_t_quantile(0.975, df));
 }
 
-/* Returns why a ratio has no interval, or NULL. */
 static const char *sort_out(const struct sizes *sizes, int fastest, char slower[TEXT_BYTES], char alike[TEXT_BYTES])
 {
     char name[NAME_BYTES];

@@ -1,5 +1,4 @@
-/* Sentences from a run's figures. Each mode's properties are in runtime/modes/mode_info.h. A missing or failed mode is
- * reported, and an interval that holds 1 is not significant. */
+/* Sentences from a run's figures. An interval that holds 1 is not significant. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,6 @@ static bool is_mode(const json_t *trial, const char *mode)
     return el_json_is(trial, "mode", mode);
 }
 
-/* The mode's finished trial with the largest batch; NULL: none. */
 static const json_t *largest(const json_t *trials, const char *mode, double devices_min)
 {
     const json_t *found = NULL;
@@ -56,7 +54,6 @@ static void moment_text(const json_t *device, char *text, size_t bytes)
              100 * at_ms / step_ms);
 }
 
-/* "; in ddp it is 1.00 times": modes with equal memory on all devices. */
 static void even_text(const json_t *trials, char *text, size_t bytes)
 {
     char ratio[EL_FIGURE_BYTES];
@@ -167,7 +164,7 @@ struct ratios {
     const char *verdict, *doubt; /* of the first trial with doubtful times */
 };
 
-/* "1.02 times at batch 64 (1.005 to 1.041)". Doubtful times carry the verdict; real ones need an interval. */
+/* Doubtful times carry the verdict; real ones need an interval. */
 static void append_ratio(struct el_interval ratio, const json_t *trial, const char *verdict, struct ratios *r)
 {
     bool none = ratio.valid && ratio.low <= 1 && ratio.high >= 1;
@@ -210,7 +207,6 @@ static void say_unpaired(const json_t *trials, const char *mode, const char *bas
         ran ? "has no batch in common with " : "did not finish", ran ? base : "");
 }
 
-/* At every common batch; of rows that differ in more, the first. */
 static void say_pair(const json_t *trials, const char *mode, const char *base, bool *reasoned, FILE *out)
 {
     struct ratios r = {.reasoned = reasoned};
@@ -250,8 +246,7 @@ static void say_modes(const json_t *trials, FILE *out)
     }
 }
 
-/* Activation bytes per local sample on the first device; NAN if unknown. Uses the tag's own peak, which is equal in
- * every mode; its share at the device's peak is not. */
+/* Uses the tag's own peak, which is equal in every mode; its share at the device's peak is not. */
 static double bytes_a_sample(const json_t *trial)
 {
     return el_json_number(trial, "per_device.0.memory.peak_by_tag.activation") /
@@ -264,7 +259,6 @@ static void say_gpu(const json_t *trials, FILE *out)
     char param[EL_FIGURE_BYTES], sample[EL_FIGURE_BYTES], sent[EL_FIGURE_BYTES], comm[TEXT_BYTES] = "";
     char trained[EL_FIGURE_BYTES], rest[EL_FIGURE_BYTES + 32] = "";
     char carried[TEXT_BYTES * 2] = "Memory terms and bytes sent carry over, to PyTorch too.";
-    /* The list's last finished mode. */
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         const json_t *of_mode = largest(trials, mode->name, 1);
         if (of_mode) trial = of_mode;

@@ -9,7 +9,6 @@
 #include "bench/report/ranks.h"
 #include "bench/report/report.h"
 
-/* A rank computes longer than the others above this ratio. */
 #define LONGER_RATIO 1.1
 
 enum { NAMED_MAX = 4 };
@@ -67,7 +66,7 @@ static void add_wait(const struct el_rank_row *rows, int n, const struct el_rank
                    el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step));
 }
 
-/* Names longer computation as the cause if it is at least half of the wait. */
+/* The cause is longer computation if it is at least half of the wait. */
 static void say_stays(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
 {
     const struct el_rank_row *who = &rows[blame->who];
@@ -85,7 +84,6 @@ static void say_stays(const struct el_rank_row *rows, int n, const struct el_ran
     add_wait(rows, n, blame, text);
 }
 
-/* "cpu:0 in 48 % of steps, cpu:1 in 52 %"; for many ranks the lowest and the highest. */
 static void say_wanders(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
 {
     char wait[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];
@@ -115,7 +113,6 @@ static void say_wire(const struct el_rank_row *rows, const struct el_ranks_blame
                        rows[blame->who].name, el_text_figure(1e3 * blame->late_s, wait));
 }
 
-/* "cpu:1 computes 3.00 times as long as cpu:0; cpu:0 waits 25.3 of 64.1 ms for it" */
 static void ranks_sentence(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame,
                            char text[EL_RANKS_SENTENCE_BYTES])
 {
@@ -248,7 +245,6 @@ const char *el_excess_text(const json_t *per_device, char *text, size_t bytes)
     return text;
 }
 
-/* Sums numbers; all else stays the first device's. */
 static void add_up(json_t *sum, const json_t *more)
 {
     EL_EACH_KEY(key, value, sum) {
@@ -295,7 +291,7 @@ json_t *el_report_shared_cards(const json_t *devices)
 
 enum { DEVICES_SHOWN = 6, HEADS = 2, PATH_BYTES = 32 };
 
-/* Columns for all trials; devices are those of the trial with the most. */
+/* Devices are those of the trial with the most. */
 struct process_columns {
     struct el_column list[HEADS + DEVICES_SHOWN + 2];
     char paths[DEVICES_SHOWN][PATH_BYTES];
@@ -308,7 +304,6 @@ static bool has_reading(const json_t *trial)
     return !isnan(el_json_number(trial, "per_device.0.memory.driver_bytes"));
 }
 
-/* Another trial of the mode has a larger batch, or an earlier one the same. */
 static bool is_outdone(const json_t *trials, size_t i)
 {
     const json_t *trial = json_array_get(trials, i);
@@ -344,7 +339,6 @@ static void lay_out(const json_t *trial, FILE *out, struct process_columns *colu
     *next = (struct el_column)EL_NO_MORE;
 }
 
-/* `host` NAN: no such cell. */
 static void put_row(struct process_columns *columns, enum el_table_style style, const char *head, const char *what,
                     const json_t *items, const char *path, double host)
 {

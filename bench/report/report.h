@@ -1,5 +1,4 @@
-/* Tables and sentences at the end of a run, from its document (results.json) alone, so that they can be printed again.
- * They compute only the ratio of two modes and its interval. A section prints nothing if no trial has its figures. */
+/* Tables and sentences of a run, from its document (results.json) alone. Sections without data print nothing. */
 #pragma once
 
 #include <jansson.h>
@@ -17,20 +16,20 @@ void el_report_table(const json_t *run, FILE *out);
 
 /* Columns of trials (context: all of them), of a trial's devices, and of communication. */
 extern const struct el_column el_report_trial_columns[], el_report_device_columns[];
-/* The same for trials over tokens, and whether trials, or rows made of them, have `tokens_per_sample`. */
+/* The same for trials over tokens, and whether there are any (`tokens_per_sample`). */
 extern const struct el_column el_report_token_columns[];
 bool el_report_of_tokens(const json_t *trials);
 extern const struct el_column el_report_step_columns[], el_report_comm_columns[];
 
-/* Whether the table of steps shows its devices; and the rows of el_report_comm_columns: copies of its devices with
- * `slowest` (bool), the slowest also with the trial's `busbw_gb_per_s`. New reference. */
+/* Whether the table of steps shows its devices; and rows of el_report_comm_columns with `slowest` (bool) and, on the
+ * slowest, `busbw_gb_per_s`. New reference. */
 bool el_report_communicates(const json_t *trial);
 json_t *el_report_comm_rows(const json_t *trial);
 
 /* "valid", "suspect", "unchecked", "simulated". Borrowed. */
 const char *el_report_verdict(const json_t *trial);
 
-/* Whether it finished; for failed trials, `head` and "status: reason", wrapped. */
+/* Whether it finished; else prints `head` and "status: reason", wrapped. */
 bool el_report_is_ok(const json_t *trial);
 void el_report_failed(const json_t *trial, const char *head, const char *rest, int columns, FILE *out);
 void el_report_mode(const json_t *trial, const json_t *context, char *text);
@@ -43,19 +42,18 @@ struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p
 void el_report_warnings(const json_t *trials, const char *but, FILE *out);
 /* The trial's warning from `rule`; NULL: none. Borrowed. */
 const char *el_report_warned(const json_t *trial, const char *rule);
-/* The first reason of the trial's verdict, for sentences that state its times; NULL: valid, or simulated without a
- * reason. Borrowed. */
+/* The first reason of the trial's verdict; NULL: valid, or simulated without one. Borrowed. */
 const char *el_report_doubt(const json_t *trial);
 
-/* Devices (a trial's, or rows with `device` and `host`) that share a card: copies of the first with summed figures,
- * `card` "sum". New reference, empty if none share. */
+/* Devices (with `device` and `host`) that share a card: copies of the first with summed figures, `card` "sum". New
+ * reference, empty if none share. */
 json_t *el_report_shared_cards(const json_t *devices);
 
-/* Where a step goes, by device from the measured steps; then the cost of communication, from control blocks. */
+/* By device from the measured steps; then the cost of communication, from control blocks. */
 void el_report_steps(const json_t *run, FILE *out);
-/* What padding costs and who computes longest when, of trials with --lengths pad=batch. Nothing where there is none. */
+/* Costs of padding, and who computes longest when (--lengths pad=batch). */
 void el_report_lengths(const json_t *run, FILE *out);
-/* A dry run's document (bench/cmd_dry_run.c): memory by device and tag, assumptions, fit, predicted step. */
+/* A dry run's document (bench/cmd_dry_run.c). */
 void el_report_forecast(const json_t *document, FILE *out);
 /* Costs of recording (--control record). */
 void el_report_recorder(const json_t *run, FILE *out);
@@ -72,8 +70,8 @@ extern const struct el_column el_report_epoch_columns[], el_report_token_epoch_c
 json_t *el_report_epoch_rows(const json_t *trials);
 void el_report_epochs(const json_t *run, FILE *out);
 
-/* What each rank counted in the evaluation, for trials with two or more evaluating ranks; and why its ranks differ.
- * Rows: new reference. el_report_evaluations prints both. */
+/* For trials with two or more evaluating ranks, and why ranks differ. Rows: new reference. el_report_evaluations prints
+ * both. */
 extern const struct el_column el_report_rank_columns[];
 json_t *el_report_rank_rows(const json_t *trials);
 void el_report_say_evaluations(const json_t *trials, FILE *out);
@@ -84,15 +82,14 @@ void el_report_evaluations(const json_t *run, FILE *out);
 /* Memory as the system sees it, process x device, for each mode's largest batch. */
 void el_report_processes(const json_t *run, FILE *out);
 
-/* The first device's extra memory, ratios of modes with intervals, differences on a GPU; also which modes are missing
- * or failed. */
+/* The first device's extra memory, ratios of modes with intervals, differences on a GPU; names missing or failed
+ * modes. */
 void el_report_sentences(const json_t *run, FILE *out);
 
 /* Name of the axis of a group in `comm.by_group`. Borrowed. */
 const char *el_report_axis(const char *group, const json_t *figures);
 /* Communication by axis, of the slowest device: {axis: {`sent_bytes`, `total_ms`, `wait_ms`, `exposed_ms`}};
- * el_report_is_cut: another axis than data exists; rows: none without such a trial. New references; el_report_axis_list
- * steals its rows. */
+ * el_report_is_cut: there is another axis than data. New references; el_report_axis_list steals its rows. */
 extern const struct el_column el_report_axis_columns[];
 json_t *el_report_axes_of(const json_t *trial);
 bool el_report_is_cut(const json_t *axes);
@@ -100,9 +97,9 @@ json_t *el_report_axis_rows(const json_t *trials);
 void el_report_axis_list(json_t *rows, FILE *out);
 void el_report_axes(const json_t *run, FILE *out);
 
-/* Trials that differ only in bucket size: which sizes give equal buckets, and which is recommended. */
+/* Trials that differ only in bucket size: equal buckets, and a recommendation. */
 void el_report_buckets(const json_t *run, FILE *out);
-/* Trials that differ only in --comm-hook: bytes, throughput and loss against no hook. */
+/* Trials that differ only in --comm-hook. */
 void el_report_hooks(const json_t *run, FILE *out);
 /* Whether two trials differ at most in these configuration fields; `but` ends with NULL. */
 bool el_report_are_like(const json_t *a, const json_t *b, const char *const *but);

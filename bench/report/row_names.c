@@ -1,3 +1,4 @@
+/* Short names for rows of tables. */
 #include "bench/report/report.h"
 
 #include <math.h>
@@ -38,7 +39,6 @@ static void append_buckets(const json_t *trial, char *text, size_t bytes)
     el_text_append(text, bytes, "%.4gM", cap_bytes / mib);
 }
 
-/* " view": options that are not at their default. */
 static void append_labels(const json_t *trial, char *text, size_t bytes)
 {
     const struct el_mode_option *const *rows = el_mode_options();
@@ -99,7 +99,6 @@ void el_table_batch(const json_t *trial, const json_t *context, char *text)
         el_text_append(text, EL_CELL_BYTES, " (%.0f..%.0f)", first == end ? low : first, first == end ? high : end);
 }
 
-/* Strips folders if the word is a path. Returns its begin. */
 static const char *without_folders(const char *at, size_t length)
 {
     const char *begin = at;
@@ -108,7 +107,7 @@ static const char *without_folders(const char *at, size_t length)
     return begin;
 }
 
-/* "torchrun" for "/usr/bin/python3 /usr/bin/torchrun". Returns its begin, or the command. */
+/* "torchrun" for "/usr/bin/python3 /usr/bin/torchrun" */
 static const char *without_python(const char *command)
 {
     size_t length = strcspn(command, " ");

@@ -1,5 +1,4 @@
-/* Tables from the record: where a step goes, costs of communication and of recording, accuracy against time, padding,
- * hooks, ops. Each head names its method: control blocks are other steps than the measured ones. */
+/* Tables of steps, costs, accuracy, padding, hooks and ops. Control blocks are other steps than the measured ones. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -105,7 +104,6 @@ static void put_measured(const json_t *trials, FILE *out)
     }
 }
 
-/* Says if the machine changed between the measured steps and the blocks. */
 static void say_blocks(const json_t *trial, FILE *out)
 {
     char blocks[EL_FIGURE_BYTES], measured[EL_FIGURE_BYTES], mode[64];
@@ -165,7 +163,6 @@ const struct el_column el_report_token_epoch_columns[] = {
     EPOCH_COLUMNS, EL_FIGURE("loss", 8, "reached.loss"), EL_FIGURE("perplexity", 11, "reached.perplexity"),
     EL_FIGURE("bits/byte", 10, "reached.bits_per_byte"), EL_NO_MORE};
 
-/* The best epoch by held-out accuracy, and the training time until its end. */
 static json_t *reached(const json_t *trial)
 {
     static const char *const of_tokens[] = {"loss", "perplexity", "bits_per_byte", NULL};
@@ -261,8 +258,8 @@ void el_report_arithmetic(const json_t *run, FILE *out)
     el_table_list(&table, "", rows);
 }
 
-/* Communication by axis, of a trial's slowest device. A group along several axes: pipeline messages are between stages,
- * the rest has the group's name. Copies between devices are in no group. */
+/* Of a trial's slowest device. In a group along several axes, pipeline messages are between stages. Copies between
+ * devices are in no group. */
 
 const char *el_report_axis(const char *group, const json_t *figures)
 {
@@ -358,8 +355,6 @@ void el_report_axes(const json_t *run, FILE *out)
     el_report_axis_list(el_report_axis_rows(json_object_get(run, "trials")), out);
 }
 
-/* Padding, and who computes longest when. */
-
 static const struct el_column columns[] = {EL_SHOWN("mode", -9, el_report_mode),
                                            EL_SHOWN("global batch", -14, el_table_batch), EL_NO_MORE};
 static const struct el_column device_columns[] = {
@@ -373,7 +368,7 @@ static double computed_ms(const json_t *device, size_t step)
     return json_number_value(json_array_get(el_json_at(device, "steps.compute_ms"), step));
 }
 
-/* Per cent of the steps kept by all devices in which `own` computed longest. */
+/* Of the steps kept by all devices. */
 static double longest_pct(const json_t *devices, size_t own)
 {
     size_t n = json_array_size(el_json_at(json_array_get(devices, 0), "steps.compute_ms")), times = 0;
@@ -419,11 +414,8 @@ void el_report_lengths(const json_t *run, FILE *out)
     }
 }
 
-/* Trials that differ only in --comm-hook, against no hook or the first of them. */
-
 enum { TEXT_BYTES = 256, NAME_BYTES = 64 };
 
-/* `n` from 1. */
 static double loss_after(const json_t *trial, size_t n)
 {
     return n > 0 ? json_number_value(json_array_get(json_object_get(trial, "loss"), n - 1)) : NAN;
@@ -511,7 +503,6 @@ static const struct el_column profile_columns[] = {
     EL_MIB("MiB held", 9, "memory_bytes"),
     EL_NO_MORE};
 
-/* Descending by column; names alphabetically. */
 static int compare(const void *a, const void *b, void *column)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;

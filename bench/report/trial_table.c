@@ -1,4 +1,4 @@
-/* A row per trial, a line per device, then warnings. */
+/* Tables of trials and of dry runs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,6 @@ static double most_of(const json_t *devices, const char *path)
     return isnan(most) ? 0 : most;
 }
 
-/* Sum of tags without a column; `context` has an entry for each that has one. */
 static void show_other(const json_t *device, const json_t *context, char *text)
 {
     const json_t *tags = json_object_get(device, "at_peak_by_tag");
@@ -222,8 +221,8 @@ static void show_verdict(const json_t *trial, const json_t *trials, char *text)
     snprintf(text, EL_CELL_BYTES, "%s", el_report_verdict(trial));
 }
 
-/* "param/grad/optimizer 10.4 each, bucket 9.9, other 10.0": the first n tags, equal figures together, and the rest of
- * `sum`; in MiB. */
+/* The first n tags, equal figures together, and the rest of `sum`, in MiB: "param/grad/optimizer 10.4 each, bucket 9.9,
+ * other 10.0" */
 static void name_tags(const struct el_tag_bytes *tags, int n, double sum, char *text)
 {
     char mib[EL_FIGURE_BYTES], next[EL_FIGURE_BYTES];

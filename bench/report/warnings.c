@@ -47,7 +47,7 @@ static bool same_warning(const json_t *a, size_t i, const json_t *b, size_t k)
     return text_a && text_b && strcmp(text_a, text_b) == 0;
 }
 
-/* Number of trials with warning k of trial `first`; 0 if an earlier trial has it. *alike_p: all with equal text. */
+/* 0 if an earlier trial has the warning. *alike_p: all with equal text. */
 static size_t count_warned(const json_t *trials, size_t first, size_t k, bool *alike_p)
 {
     const json_t *from = json_array_get(trials, first);
@@ -80,9 +80,6 @@ void el_report_warnings(const json_t *trials, const char *but, FILE *out)
         }
 }
 
-/* What each rank counted in the evaluation, and why ranks differ: other samples, padding with repeated samples, or
- * other running statistics. */
-
 enum { TEXT_BYTES = 256 };
 
 const struct el_column el_report_rank_columns[] = {
@@ -91,7 +88,7 @@ const struct el_column el_report_rank_columns[] = {
     EL_COUNT("right", 8, "correct"),    EL_PERCENT("accuracy %", 12, "accuracy_pct"),
     EL_FIGURE("mean loss", 11, "loss"), EL_NO_MORE};
 
-/* The test set, else the held-out samples after the last epoch. NULL: fewer than two ranks evaluated. */
+/* NULL: fewer than two ranks evaluated. */
 static const json_t *evaluation_of(const json_t *trial)
 {
     const json_t *epochs = json_object_get(trial, "epochs"), *evaluation = json_object_get(trial, "evaluation");
@@ -118,7 +115,7 @@ json_t *el_report_rank_rows(const json_t *trials)
     return rows;
 }
 
-/* "accuracies of 27.6 to 31.2 %", or "losses of 1.712 to 1.745" if those are equal. Empty: all equal. */
+/* "accuracies of 27.6 to 31.2 %"; losses if those are equal; empty if all are. */
 static void write_range(const json_t *ranks, char text[TEXT_BYTES])
 {
     double low, high;

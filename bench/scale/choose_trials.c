@@ -1,6 +1,5 @@
-/* From the given options to a campaign's. Weak scaling by default: each added card gets the batch that one could hold,
- * as launchers of DistributedDataParallel do. A batch option implies weak or strong; a contradiction is an error, so
- * that no efficiency is misread. */
+/* Weak scaling by default: each added card gets the batch that one could hold, as launchers of DistributedDataParallel
+ * do. A batch option implies weak or strong; a contradiction is an error, so that no efficiency is misread. */
 #include <stdlib.h>
 #include <string.h>
 

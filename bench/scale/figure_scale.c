@@ -1,4 +1,4 @@
-/* Speed-up over devices with the ideal line, and efficiency below. */
+/* Speed-up with the ideal line, and efficiency below. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,6 @@ static double most_devices(const json_t *rows)
     return fmax(1, el_json_highest(rows, "devices"));
 }
 
-/* Of all speed-up whiskers and the ideal line. */
 static void find_extent(const json_t *rows, double *low_p, double *high_p)
 {
     static const char *const paths[] = {"plain.speedup", "plain.speedup_ci95.0", "plain.speedup_ci95.1"};
@@ -39,7 +38,7 @@ static bool has_intervals(const json_t *rows)
     return any;
 }
 
-/* Without an interval whiskers have no length: a missing end would drop the point. */
+/* A missing end would drop the point. */
 static void put_point(double value, double low, double high, FILE *file)
 {
     el_data_number(file, value);
@@ -83,7 +82,7 @@ static void put_points(const json_t *rows, const json_t *all, FILE *file)
     fputs("?\t?\t?\t?\t?\t?\t?\t_\t0\t1\n", file); /* a block is never empty */
 }
 
-/* A line per mode, from its last measured point before the prediction. */
+/* From the mode's last measured point before the prediction. */
 static void put_predicted(const json_t *rows, const json_t *predicted, const json_t *all, FILE *file)
 {
     el_data_block(file,

@@ -1,4 +1,4 @@
-/* Tables, sentences and doubts. Counts that share cores or cards are reported as shared, without claims. */
+/* Counts that share cores or cards are reported as shared, without claims. */
 #include <math.h>
 #include <string.h>
 
@@ -21,8 +21,6 @@ static bool is_finished(const json_t *row)
 {
     return !isnan(el_json_number(row, "samples_per_s"));
 }
-
-/* ---- tables ---- */
 
 /* "4*": devices share. */
 static void show_count(const json_t *row, const json_t *context, char *text)
@@ -110,7 +108,7 @@ static const struct el_column predicted_columns[] = {
     EL_CHANGE("error %", 9, "error_pct"),
     EL_NO_MORE};
 
-/* "records wire results/weak", or "rates of h100-sxm": the basis of predicted rows. */
+/* "records wire results/weak", or "rates of h100-sxm" */
 static void scale_predicted_from(const json_t *document, char *text, size_t bytes)
 {
     const char *costs = el_json_text(document, "predicted_costs", NULL);
@@ -156,9 +154,7 @@ static void print_heading(const json_t *document, FILE *out)
     fputc('\n', out);
 }
 
-/* ---- sentences ---- */
-
-/* The mode's row with the most unshared devices, at least two; NULL: none. */
+/* At least two devices. */
 static const json_t *largest_own(const json_t *rows, const json_t *of)
 {
     const json_t *found = NULL, *mode = json_object_get(of, "mode");
@@ -193,7 +189,7 @@ static void name_loss(const json_t *step, char text[TEXT_BYTES])
              el_json_number(step, "step_ms"), parts[most].words, el_text_figure(value, part));
 }
 
-/* Judges the interval against n; "": no interval. `doubt`: ", suspect". */
+/* `doubt`: ", suspect". */
 static void judge(const json_t *plain, double n, const char *doubt, char text[TEXT_BYTES])
 {
     double low = el_json_number(plain, "speedup_ci95.0"), high = el_json_number(plain, "speedup_ci95.1");
@@ -208,7 +204,6 @@ static void judge(const json_t *plain, double n, const char *doubt, char text[TE
                              : "");
 }
 
-/* The row, or plain single's, if its times are in doubt; NULL: neither. */
 static const json_t *doubtful_of(const json_t *rows, const json_t *row)
 {
     if (el_report_doubt(row)) return row;
@@ -217,7 +212,7 @@ static const json_t *doubtful_of(const json_t *rows, const json_t *row)
     return NULL;
 }
 
-/* `reason_p`: why it has no interval. A doubtful speed-up is stated with its doubt. */
+/* A doubtful speed-up is stated with its doubt. */
 static void say_of_mode(const json_t *rows, const json_t *row, FILE *out, const char **reason_p)
 {
     const json_t *plain = json_object_get(row, "plain"), *doubtful = doubtful_of(rows, row);
@@ -238,7 +233,6 @@ static void say_of_mode(const json_t *rows, const json_t *row, FILE *out, const 
     if (!*judged) *reason_p = el_json_text(plain, "reason", "they have none");
 }
 
-/* Says why no count above 1 allows a claim. */
 static void say_none(const json_t *rows, FILE *out)
 {
     bool several = false, finished = false;
@@ -283,7 +277,6 @@ static void say_shared(const json_t *rows, FILE *out)
         el_json_number(least, "devices"), el_json_text(least, "shared", ""));
 }
 
-/* Says if the control blocks' steps differ from the measured ones. */
 static void say_blocks(const json_t *rows, FILE *out)
 {
     EL_EACH(row, rows) {
@@ -302,7 +295,7 @@ static void say_all(const json_t *document, FILE *out)
     const json_t *rows = json_object_get(document, "rows");
     say_modes(rows, out);
     say_shared(rows, out);
-    /* Other programs affect one device and two differently, so speed-up depends on the load. */
+    /* other programs affect one device and two differently */
     bool disturbed = false, intervals = false;
     EL_EACH(row, rows) {
         disturbed |= el_scale_disturbed(row);

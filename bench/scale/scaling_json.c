@@ -29,7 +29,6 @@ bool el_scale_disturbed(const json_t *trial)
            el_report_warned(trial, "stolen");
 }
 
-/* New reference; null if not an array. */
 static json_t *copy_of_array(const json_t *array)
 {
     return json_is_array(array) ? json_deep_copy(array) : json_null();
@@ -84,7 +83,6 @@ static bool has_other_buckets(const json_t *trial, const struct baselines *base)
     return el_json_number(trial, "config.bucket_cap_bytes") != base->cap_bytes;
 }
 
-/* NULL: not measured. */
 static const json_t *wrapped_one(const json_t *trials, const json_t *trial, const struct baselines *base)
 {
     EL_EACH(other, trials) {
@@ -116,8 +114,7 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     return row;
 }
 
-/* Uses means, as its one launch belongs to no round; `same`: it rests on measurements here, so the measured value is
- * added. */
+/* Uses means, as its one launch belongs to no round; `same`: rests on measurements here. */
 static json_t *predicted_of(const json_t *trials, const json_t *trial, const struct baselines *base, bool same)
 {
     double rate = el_json_number(trial, "throughput.samples_per_s"), devices = el_json_number(trial, "devices");
@@ -145,7 +142,7 @@ static const json_t *find_plain(const json_t *trials)
     return NULL;
 }
 
-/* If a measurement lies outside a mode's interval, no row of the mode has one, and each says why. */
+/* If a measurement lies outside a mode's interval, no row of the mode has one. */
 static void forget_missed(json_t *rows)
 {
     EL_EACH(row, rows) {
@@ -168,8 +165,7 @@ static void forget_missed(json_t *rows)
     }
 }
 
-/* From the folder within `dir`; empty without it. Predictions from rates alone, maybe another machine's, use plain
- * single there. */
+/* Predictions from rates alone, maybe another machine's, use plain single there. */
 static void add_predicted(const json_t *trials, const char *dir, const struct baselines *base, json_t *document)
 {
     char path[2 * EL_PATH_BYTES];
@@ -191,7 +187,6 @@ static void add_predicted(const json_t *trials, const char *dir, const struct ba
     json_decref(run);
 }
 
-/* As given: per device, or in all. */
 static double batch_of(const json_t *trial, bool weak)
 {
     return el_json_number(trial, "global_batch") / (weak ? el_json_number(trial, "devices") : 1);

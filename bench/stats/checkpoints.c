@@ -1,3 +1,4 @@
+/* Checkpoint intervals and goodput. */
 #include <math.h>
 
 #include "bench/stats/stats.h"

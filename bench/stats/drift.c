@@ -1,13 +1,11 @@
-/* Drift within repeats and over them. Found only if it is significant and large enough to matter: with many repeats
- * every machine drifts a little significantly, with few a large ratio is easily chance. Both tests are at 1 %, as a
- * false alarm costs a good trial its verdict. Halves are compared within a repeat, so that differences between
- * processes cancel. Over repeats ranks decide, so that one slow repeat makes no trend. */
+/* Found only if significant and large enough to matter: with many repeats every machine drifts a little significantly,
+ * with few a large ratio is easily chance. Both tests are at 1 %, as a false alarm costs a good trial its verdict. Over
+ * repeats ranks decide, so that one slow repeat makes no trend. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "bench/stats/stats.h"
 
-/* Smallest drift reported: within repeats, with an interval, and over repeats. */
 static const double HALVES_MIN = 0.05, TREND_MIN = 0.10;
 static const double TREND_P_MAX = 0.01;
 
@@ -42,7 +40,7 @@ struct el_drift el_stats_drift(const double *first_half_ms, const double *second
     return drift;
 }
 
-/* Theil and Sen: the median slope of all pairs, per repeat. *score_p, Kendall's: rising minus falling pairs. */
+/* *score_p, Kendall's: rising minus falling pairs. */
 static double median_slope(const double *x, size_t n, long *score_p)
 {
     size_t pairs = 0;
@@ -59,8 +57,8 @@ static double median_slope(const double *x, size_t n, long *score_p)
     return median;
 }
 
-/* P(a score this far from 0 in either direction) if all n! orders are equally likely. Orders are counted by inversions:
- * the k-th value adds 0 to k - 1. A score of s has (pairs - s) / 2 inversions. */
+/* All n! orders are equally likely. Counted by inversions: the k-th value adds 0 to k - 1; a score of s has (pairs - s)
+ * / 2. */
 static double exact_p(size_t n, long score)
 {
     double count[INVERSIONS_MAX + 1] = {1}, orders = 1, tail = 0;

@@ -1,5 +1,4 @@
-/* Intervals over repeats: Student's t on logarithms for one configuration and a ratio, Student's t for differences.
- * Intervals over steps promise a false precision, because steps are correlated; a bootstrap of five repeats covers too
+/* Intervals over steps promise a false precision, because steps are correlated; a bootstrap of five repeats covers too
  * rarely (docs/metrics.md, tests/unit/test_coverage.c). */
 #include <math.h>
 #include <stdlib.h>
@@ -22,14 +21,13 @@ double el_stats_minus(double a, double b)
     return fabs(a - b) <= ROUNDING * fmax(fabs(a), fabs(b)) ? 0 : a - b;
 }
 
-/* exp(m), for m with this standard error and degrees of freedom. */
 static struct el_interval around(double m, double standard_error, double df)
 {
     double half = el_stats_t_quantile(0.975, df) * standard_error;
     return (struct el_interval){.centre = exp(m), .low = exp(m - half), .high = exp(m + half), .valid = true};
 }
 
-/* Mean of the logarithms of x, or of x over `base`, and the variance of that mean. */
+/* Of x, or of x over `base`; *variance_p: of the mean. */
 static void log_moments(const double *x, const double *base, size_t n, double *mean_p, double *variance_p)
 {
     double sum = 0, squares = 0;
@@ -40,7 +38,6 @@ static void log_moments(const double *x, const double *base, size_t n, double *m
     *variance_p = n < 2 ? NAN : squares / (double)(n - 1) / (double)n;
 }
 
-/* `b` NULL: a itself. */
 static struct el_interval of_pairs(const double *a, const double *b, size_t n)
 {
     double mean, variance, centre = el_stats_geometric_mean(a, n) / (b ? el_stats_geometric_mean(b, n) : 1);
@@ -112,9 +109,8 @@ struct el_interval el_stats_interval_stretch(struct el_interval interval, double
     return interval;
 }
 
-/* Wilcoxon's signed ranks, exact: the normal approximation is wrong by a factor at a gate's small probabilities. The
- * sum's distribution is built rank by rank, on doubled ranks so that mid-ranks are whole, as probabilities so that
- * nothing overflows. */
+/* Exact: the normal approximation is wrong by a factor at a gate's small probabilities. The distribution is built rank
+ * by rank, on doubled ranks so that mid-ranks are whole, as probabilities so that nothing overflows. */
 
 struct ranked {
     double size; /* absolute */
@@ -139,7 +135,7 @@ static void rank(const double *differences, size_t n, struct ranked *ranked)
     }
 }
 
-/* Probability of each sum of the n ranks, 0 to *last_p; to be freed. Ranks of 0 are left out. NULL: no memory. */
+/* Of each sum of the n ranks, 0 to *last_p; to be freed. Ranks of 0 are left out. */
 static double *distribution(const int *ranks, size_t n, size_t *last_p)
 {
     size_t total = 0, sums = 1;
@@ -195,8 +191,8 @@ struct el_signed_rank el_stats_signed_rank(const double *differences, size_t n)
     return test;
 }
 
-/* Number, from 1, of the lowest Walsh average within the interval: smaller sums of ranks have at most `tail`. 0: too
- * few differences. */
+/* Number, from 1, of the lowest Walsh average in the interval; smaller sums have at most `tail`. 0: too few
+ * differences. */
 static size_t end_of_interval(size_t n, double tail)
 {
     int ranks[EL_SIGNED_RANK_MAX];
@@ -209,7 +205,7 @@ static size_t end_of_interval(size_t n, double tail)
     return at;
 }
 
-/* Means of all pairs, each with itself too, ascending; to be freed. NULL: none, or no memory. */
+/* Ascending; to be freed. */
 static double *walsh_averages(const double *x, size_t n, size_t *pairs_p)
 {
     size_t pairs = n * (n + 1) / 2, k = 0;

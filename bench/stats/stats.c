@@ -34,7 +34,6 @@ void el_stats_sort(double *x, size_t n)
     qsort(x, n, sizeof *x, ascending);
 }
 
-/* NULL for n = 0 or out of memory. */
 static double *sorted(const double *x, size_t n)
 {
     double *copy = n == 0 ? NULL : malloc(n * sizeof *copy);

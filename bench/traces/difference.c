@@ -1,4 +1,4 @@
-/* Sides of `explain A B` from two jobs' traces, a profiler step per launch. */
+/* Traces as sides of `explain A B`. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,6 @@ static struct el_parts parts_of(const double *s)
     return parts;
 }
 
-/* Skips steps missing in the member's trace. */
 static void fill_steps(const struct el_relation *relation, const struct el_relation_member *member,
                        struct el_side *side)
 {

@@ -1,3 +1,4 @@
+/* The traces of a job as a document. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
@@ -25,8 +26,8 @@ static int is_trace(const struct dirent *entry)
     return ends(name, n, ".json") || ends(name, n, ".json.gz");
 }
 
-/* Length of the worker's part: "host_12" of host_12.1795632979574216681.pt.trace.json.gz, as named by torch's
- * tensorboard_trace_handler. 0: another name. */
+/* "host_12" of host_12.1795632979574216681.pt.trace.json.gz, as named by torch's tensorboard_trace_handler. 0: another
+ * name. */
 static size_t worker_length(const char *name)
 {
     size_t n = strlen(name), digits;
@@ -156,8 +157,6 @@ static enum el_status add_lanes(const struct el_traces *traces, json_t *lanes)
     return EL_OK;
 }
 
-/* ---- the job ---- */
-
 void el_traces_name(const struct el_traces *traces, const struct el_relation_member *member,
                     char name[EL_TRACES_NAME_BYTES])
 {
@@ -203,7 +202,6 @@ static json_t *bandwidth_json(const struct el_relation *relation)
     return list;
 }
 
-/* Ranks without a trace: [rank]. */
 static json_t *missing_json(const struct el_traces *traces)
 {
     int64_t world = 0;
@@ -218,7 +216,6 @@ static json_t *missing_json(const struct el_traces *traces)
     return list;
 }
 
-/* A rank with several traces; -1: none. */
 static int64_t rank_of_two(const struct el_traces *traces)
 {
     for (size_t t = 1; t < traces->n; t++)

@@ -1,3 +1,4 @@
+/* The tables of `trace-stats`. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -69,8 +70,6 @@ static void print_counts(const json_t *document, FILE *out)
         "Compute, exposed, copies and idle are parts of the window, from the first counted event to the end of the "
         "last one; hidden is the part of communication beside computation.");
 }
-
-/* ---- the job ---- */
 
 static void print_clocks(const json_t *job, FILE *out)
 {

@@ -1,5 +1,4 @@
-/* Doubts about the machine: other programs, core speeds, unlike devices, GPU readings. Each rule reports the worst
- * finished repeat. */
+/* Each rule reports the worst finished repeat. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +6,6 @@
 #include "bench/verdict/verdict.h"
 #include "profiles/system.h"
 
-/* Furthest from 0; NAN: no repeat has it. */
 static double worst_at(const struct el_verdict_case *c, const char *path)
 {
     double worst = NAN;
@@ -18,8 +16,8 @@ static double worst_at(const struct el_verdict_case *c, const char *path)
     return worst;
 }
 
-/* A share counted in ticks: the highest; repeats with windows too short for ticks are pooled. NAN: still too short, or
- * a repeat without figure: unchecked. */
+/* The highest share; repeats with windows too short for ticks are pooled. NAN: still too short, or a repeat without
+ * figure. */
 static double ticks_at(const struct el_verdict_case *c, const char *path)
 {
     double worst = NAN, sum = 0, together_s = 0;
@@ -60,7 +58,6 @@ void el_verdict_physical_core(struct el_verdict_case *c)
                        least, n, json_array_size(c->ok));
 }
 
-/* The positions of the first such pair. */
 static bool any_shared(const json_t *members, bool (*share)(const json_t *, const json_t *), size_t *a, size_t *b)
 {
     for (*b = 1; *b < json_array_size(members); ++*b)
@@ -69,8 +66,7 @@ static bool any_shared(const json_t *members, bool (*share)(const json_t *, cons
     return false;
 }
 
-/* The longest wait of a job's thread for a core taken by others. NAN if ranks share a core, as they wait for each
- * other. */
+/* NAN if ranks share a core, as they wait for each other. */
 static double waited_pct(const struct el_verdict_case *c)
 {
     double worst = NAN;
@@ -108,7 +104,7 @@ void el_verdict_stolen(struct el_verdict_case *c)
                        stolen);
 }
 
-/* Runs last, and only without other findings. */
+/* Runs last. */
 void el_verdict_unchecked(struct el_verdict_case *c)
 {
     const char *reason = "the system did not say";
@@ -146,7 +142,6 @@ static bool share_a_gpu(const json_t *a, const json_t *b)
     return uuid && !strcmp(uuid, el_json_text(b, "uuid", ""));
 }
 
-/* Reports each repeat's first pair. */
 static void look_for_shared(struct el_verdict_case *c, bool (*share)(const json_t *, const json_t *), const char *what,
                             const char *remedy)
 {
@@ -170,7 +165,7 @@ void el_verdict_shared_gpu(struct el_verdict_case *c)
     look_for_shared(c, share_a_gpu, "GPU", "memory and bytes hold, times are of one card working in turns");
 }
 
-/* From the first repeat. Capacity first: it includes work per cycle. */
+/* Capacity first: it includes work per cycle. */
 void el_verdict_heterogeneous_cores(struct el_verdict_case *c)
 {
     static const char *const figures[] = {"capacity", "max_mhz"}, *const words[] = {"capacity", "highest MHz"};
@@ -199,8 +194,6 @@ void el_verdict_heterogeneous_machines(struct el_verdict_case *c)
         return;
     }
 }
-
-/* ---- links ---- */
 
 static double packets_of(const json_t *interface)
 {
@@ -269,9 +262,6 @@ void el_verdict_gpu_links(struct el_verdict_case *c)
                    el_json_number(worst, "gpu.window_s"), nvlink ? "nvidia-smi nvlink -e" : "nvidia-smi -q");
 }
 
-/* ---- GPUs ---- */
-
-/* Highest share of samples, with its reason. */
 static double throttled_pct(const json_t *member, const char **reason_p)
 {
     double worst = NAN;
@@ -320,7 +310,6 @@ void el_verdict_host_bound(struct el_verdict_case *c)
                        el_json_text(worst, "device", "?"), pct);
 }
 
-/* Number of the job's processes on this GPU. */
 static double job_processes_on(const json_t *members, const char *uuid)
 {
     double n = 0;

@@ -1,4 +1,4 @@
-/* Doubts about the basis of simulated times, as counted by bench/job/predict.c. */
+/* Doubts about the basis of simulated times. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
@@ -29,7 +29,6 @@ void el_verdict_simulated(struct el_verdict_case *c)
             el_json_text(prediction, "costs", "?"), el_machine_text(json_object_get(prediction, "machine"), text));
 }
 
-/* *n_p: how many match. */
 static const json_t *record_where(const struct el_verdict_case *c, bool (*is)(const json_t *record, const void *of),
                                   const void *of, size_t *n_p)
 {
@@ -94,7 +93,6 @@ void el_verdict_costs_beside(struct el_verdict_case *c)
                    el_json_text(record, "dir", "?"), beside, beside == 1 ? "" : "s", devices, devices - 1);
 }
 
-/* Per cent of the priced time; 0: none. */
 static double share_pct(const struct el_verdict_case *c, const char *kind, const json_t **share_p)
 {
     const json_t *prediction = el_verdict_prediction(c->ok);
@@ -143,7 +141,7 @@ void el_verdict_costs_borrowed(struct el_verdict_case *c)
                    pct, el_json_text(share, "op", "?"));
 }
 
-/* Only for predictions from records; without records all times are the machine's, which is reported already. */
+/* Without records all times are the machine's, which is reported already. */
 void el_verdict_costs_rates(struct el_verdict_case *c)
 {
     const json_t *share;

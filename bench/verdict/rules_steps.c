@@ -1,5 +1,4 @@
-/* Doubts from a trial's own samples: too few, too short, unequal where they must be equal; growing or unattributed
- * memory; and what was known before the run: injections, unsettled warm-up, shared cores. */
+/* Doubts from a trial's own samples. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -97,8 +96,8 @@ void el_verdict_trend(struct el_verdict_case *c)
                        change_pct(trend.ratio), trend.ratio > 1 ? "slower" : "faster");
 }
 
-/* NCCL's sums within NVLink switches (NVLS) have another order in each run. Losses may then differ, except the first
- * step's, which precedes any sum, and hardly by more than rounding grows. */
+/* NCCL's sums within NVLink switches (NVLS) have another order in each run: losses may differ, except the first step's,
+ * and hardly by more than rounding grows. */
 static const double NVLS_DIFFERENCE = 0.01;
 
 static bool is_rounding(const json_t *repeat, size_t step, const json_t *a, const json_t *b)
@@ -107,7 +106,7 @@ static bool is_rounding(const json_t *repeat, size_t step, const json_t *a, cons
     return el_json_is(repeat, "communicator", "nccl") && step > 0 && fabs(x - y) <= NVLS_DIFFERENCE * fabs(x);
 }
 
-/* Compares common steps: --min-time may give some repeats more. *by_more_p: by more than NVLS may. */
+/* --min-time may give some repeats more steps. *by_more_p: by more than NVLS may. */
 static bool losses_differ(const json_t *ok, bool *by_more_p)
 {
     const json_t *first = el_json_at(ok, "0.loss");

@@ -127,7 +127,6 @@ static bool is_doubtful(const json_t *trial)
     return doubtful;
 }
 
-/* A rule's first text among doubtful trials, and how many have it. */
 static size_t count_rule(const json_t *trials, const struct el_verdict_rule *rule, const char **text_p)
 {
     size_t count = 0;

@@ -6,8 +6,7 @@
  *
  * Trials in virtual time are "simulated", with findings as reasons. Others are "suspect" if a rule found something,
  * "unchecked" if an important rule could not look, else "valid". A simulated trial is doubtful if a finding is more
- * than informational. docs/metrics.md has the rows (a test compares them). What a machine never reports (frequency,
- * throttling) raises no doubt. */
+ * than informational. docs/metrics.md has the rows (a test compares them). */
 #pragma once
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* The cells and their trials: small models on random batches, for seconds in all. */
+/* The cells and their trials: small models on random batches. */
 #include <string.h>
 #include <unistd.h>
 
@@ -99,7 +99,7 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     return el_trials_resolve(EL_CMD_COMPARE, &o, set_p);
 }
 
-/* The v-th variant: 0 is the plain mode, the last one has frozen layers. Returns whether it exists. */
+/* 0: the plain mode; the last one has frozen layers. */
 static bool find_variant(const struct el_verify_cell *cell, int v, char *text, size_t bytes)
 {
     const char *at = cell->mode->variants, *frozen = cell->model->check.freeze;
@@ -133,7 +133,7 @@ static bool is_served(const struct walk *walk, const struct el_verify_cell *cell
     return true;
 }
 
-/* All numbers of devices; for variants, slow models and --quick one that the mode can serve, in turn. */
+/* For variants, slow models and --quick one number that the mode can serve, in turn. */
 static enum el_status visit_counts(const struct walk *walk, struct el_verify_cell *cell, int turn)
 {
     enum { COUNTS = EL_VERIFY_MOST - EL_VERIFY_FEWEST + 1 };
@@ -149,15 +149,13 @@ static enum el_status visit_counts(const struct walk *walk, struct el_verify_cel
     return one ? walk->visit(walk->context, cell) : EL_OK; /* its refusal says why */
 }
 
-/* Such modes go through all kinds and variants with those models. */
 static bool takes_few(const struct el_verify_cell *cell)
 {
     const char *mode = cell->mode->name;
     return el_mode_devices_for(mode, el_model_list()->name, EL_VERIFY_FEWEST) < el_mode_devices(mode, EL_VERIFY_FEWEST);
 }
 
-/* Variants take turns with the first two models, which have more layers than devices; those on buffers need models with
- * buffers. */
+/* Variants take turns with the first two models, which have more layers than devices. */
 static bool takes_variant(const struct walk *walk, const struct el_verify_cell *cell, int model, int v)
 {
     struct el_model_config config = {.dropout = -1};

@@ -1,6 +1,5 @@
-/* A pairwise plan: every two values of every two options that change arithmetic meet in some legal cell. Greedy
- * covering array: each open pair begins a cell, and its free options take the values that meet the most open pairs.
- * Deterministic. */
+/* Every two values of every two options that change arithmetic meet in some legal cell. Greedy covering array: each
+ * open pair begins a cell, and its free options take the values that meet the most open pairs. Deterministic. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +25,7 @@ struct el_verify_pairs {
     enum { OPEN, MET, REFUSED } pairs[VALUES][VALUES];
 };
 
-/* Chosen by hand: options without a choice of words, and those of no mode. "": without the option. */
+/* Options without a choice of words, and those of no mode. "": without the option. */
 static const struct {
     const char *name, *values;
 } given[] = {{"optimizer", "--optimizer sgd|--optimizer momentum|--optimizer adam --lr 0.002|"
@@ -47,8 +46,6 @@ static const struct {
              {"dropout", "--model dropout=0|--model dropout=0.3"},
              {"recompute", "--recompute off|--recompute on"},
              {"length-by", "--lengths pad=model|--lengths pad=batch"}};
-
-/* ---- options and values ---- */
 
 static struct factor *add_factor(struct el_verify_pairs *p, const char *name)
 {
@@ -97,8 +94,6 @@ static void add_factors(struct el_verify_pairs *p)
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) add_words(p, given[i].name, "", given[i].values);
 }
 
-/* ---- a cell ---- */
-
 static bool applies(const struct el_verify_pairs *p, const int *row, int f)
 {
     const char *mode = row[MODE] == NONE ? NULL : p->factors[MODE].values[row[MODE]];
@@ -131,8 +126,6 @@ static bool is_legal(const struct el_verify_pairs *p, const int *row)
     return true;
 }
 
-/* ---- the array ---- */
-
 static int status_of(const struct el_verify_pairs *p, int f, int v, int g, int w)
 {
     return p->pairs[p->factors[f].first + v][p->factors[g].first + w];
@@ -153,7 +146,6 @@ static int gain(const struct el_verify_pairs *p, const int *row, int f, int v)
     return n;
 }
 
-/* The legal value that meets the most open pairs; else none. */
 static void take_best(const struct el_verify_pairs *p, int *row, int f, int turn)
 {
     bool tried[VALUES_OF_ONE] = {false};
@@ -171,7 +163,7 @@ static void take_best(const struct el_verify_pairs *p, int *row, int f, int turn
     row[f] = NONE;
 }
 
-/* Mode, model, devices and type of a row with a pair: n combinations of the base's values. */
+/* Completes mode, model, devices and type of a row so that it is legal; tries all combinations. */
 static bool find_base(const struct el_verify_pairs *p, int *row, int turn)
 {
     int fixed[FIXED], n = 1;
@@ -193,7 +185,6 @@ static bool find_base(const struct el_verify_pairs *p, int *row, int turn)
     return false;
 }
 
-/* A cell around an open pair; false: none. */
 static bool build(struct el_verify_pairs *p, int f, int v, int g, int w, int turn, int *row)
 {
     int pair[FACTORS];

@@ -1,4 +1,4 @@
-/* A rank of verify: trains the cells for its number of processes; rank 0 compares with the reference. */
+/* A rank of verify: trains cells and compares them with the reference. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,6 @@ struct numbers {
     bool in_f64;         /* gradients are in f64 */
 };
 
-/* The reference of modes. */
 struct yardstick {
     struct el_train_config config;
     struct numbers numbers;
@@ -111,7 +110,6 @@ static void forget(struct rank *rank)
     while (rank->n_yardsticks > 0) free(rank->yardsticks[--rank->n_yardsticks].numbers.values);
 }
 
-/* Whether both must give equal numbers. */
 static bool is_same(const struct el_train_config *a, const struct el_train_config *b)
 {
     return a->n_devices == b->n_devices && a->n_accumulate == b->n_accumulate && a->global_batch == b->global_batch &&
@@ -152,7 +150,7 @@ static double off(double x, double wanted)
     return isnan(difference) ? INFINITY : difference;
 }
 
-/* Largest errors, and where: a step, a parameter. f64 skips gradients. */
+/* f64 skips gradients. */
 struct judgement {
     double loss, loss_limit, gradient, gradient_limit;
     char where[64];
@@ -237,7 +235,7 @@ static enum el_status write_line(const struct rank *rank, json_t *line)
     return written ? EL_OK : el_fail_errno("the result of a cell could not be written");
 }
 
-/* One rank's failure is the cell's, not the job's. What a mode refuses while being built it cannot serve, such as ddp a
+/* One rank's failure is the cell's, not the job's. A mode cannot serve what it refuses while being built, such as ddp a
  * parameter that no step uses. */
 static enum el_status run_cell(struct rank *rank, const struct el_job *job, const struct el_verify_cell *cell)
 {

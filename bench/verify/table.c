@@ -1,4 +1,4 @@
-/* Compares bits of several processes with one's, and prints the table. */
+/* Compares bits across numbers of processes, and prints the table. */
 #include <math.h>
 #include <string.h>
 
@@ -60,7 +60,6 @@ static const struct el_column columns[] = {EL_TEXT("mode", -10, "mode"),        
                                            EL_TEXT("f32: loss", 11, "f32"),       EL_TEXT("gradient", 9, "gradient"),
                                            EL_TEXT("processes", 11, "processes"), EL_NO_MORE};
 
-/* A failure stays. */
 static void put_worst(json_t *row, const char *column, const json_t *cell, const char *path)
 {
     char text[32], key[32];
@@ -95,7 +94,6 @@ static void add_cell(json_t *row, const json_t *cell)
     if (el_json_is(row, "processes", "-")) el_json_put_text(row, "processes", "compared");
 }
 
-/* NULL: no such cell. */
 static json_t *make_row(const json_t *cells, const char *backend, const char *mode, const char *model)
 {
     json_t *row = NULL;

@@ -72,11 +72,8 @@ void el_series_free(struct el_series *series)
     *series = (struct el_series){0};
 }
 
-/* ---- samples ---- */
-
 static const int64_t SAMPLE_HOLDS_NS = 1000000000;
 
-/* By each process's last sample. */
 static void sum_resident(struct el_watching *watch)
 {
     int64_t sum_bytes = 0;

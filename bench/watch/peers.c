@@ -13,7 +13,6 @@
 static const double SIDE_BY_SIDE_RATIO = 0.5; /* of the family's longest life */
 static const double SMALL_RATIO = 0.1;        /* of the family's largest, in memory and CPU time: a helper */
 
-/* A process and its descendants. */
 struct subtree {
     int64_t cpu_ns;
     int heaviest;
@@ -142,7 +141,7 @@ static int64_t life_ns(const struct el_tree_process *p)
     return p->end_ns - p->begin_ns;
 }
 
-/* Members that overlap with the family's longest life and are no helpers. Returns their CPU time. */
+/* They overlap with the family's longest life. Returns their CPU time. */
 static double add_family(const struct el_watching *watch, const struct subtree *trees, int family,
                          struct el_watch_peers *peers)
 {

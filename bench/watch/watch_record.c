@@ -1,4 +1,4 @@
-/* `watch` with every process, and a trial in the usual form (docs/watch.md). */
+/* The record of a watch (docs/watch.md). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +26,6 @@ static double seconds(int64_t from_ns, int64_t to_ns)
     return 1e-9 * (double)(to_ns - from_ns);
 }
 
-/* A single sample counts as the mean. */
 static double mean_bytes(const struct el_tree_process *p)
 {
     if (p->looked_s > 0) return p->resident_byte_s / p->looked_s;
@@ -140,7 +139,7 @@ static json_t *sampler_of(const struct el_watching *watch)
                       EL_KEY("activities", activities));
 }
 
-/* CPU time of ended processes that no sample has: between samples, and after the last one. */
+/* Between samples, and after the last one. */
 static double unseen_cpu_s(const struct el_watching *watch)
 {
     double seen_s = 0;
@@ -196,7 +195,7 @@ static double busy_of(const json_t *device)
     return el_json_number(device, "utilization.busy_pct");
 }
 
-/* One trial with the peers as devices, so that all readers of records work. Fields from spans or tags are missing. */
+/* The peers are the devices, so that all readers of records work. */
 static json_t *trial_of(const struct el_watching *watch, const struct el_watch_peers *peers, const char *words)
 {
     char id[EL_TRIAL_ID_BYTES], host[256] = "", reason[64] = "";

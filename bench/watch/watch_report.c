@@ -1,4 +1,4 @@
-/* Tables and sentences of a watch. */
+/* The tables and sentences of a watch. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,6 @@ static json_t *row_of(const json_t *thing, const json_t *process, double share_p
     return row;
 }
 
-/* The rest is one line. */
 static void put_processes(const json_t *watch, FILE *out)
 {
     const json_t *processes = json_object_get(watch, "processes");

@@ -1,4 +1,4 @@
-/* Starts the command, then waits for signals or due activities until its end. */
+/* Starts the command, and waits for signals and due activities. */
 #include "bench/watch/watch.h"
 
 #include <errno.h>
@@ -15,8 +15,7 @@
 
 enum { LAST_LOOKS = 10 };
 
-/* Shares of one core, 1 % in all, and the allowance at the start. New processes are searched often: a missed one has no
- * figures. */
+/* Shares of one core, 1 % in all. New processes are searched often: a missed one has no figures. */
 static const struct {
     double every_s; /* 0: the user's interval */
     double budget_ratio, allowance_s;
@@ -152,7 +151,7 @@ static int wait_for(const struct el_watching *watch, siginfo_t *info)
     return number > 0 ? number : 0;
 }
 
-/* Takes a last sample of ended children while the kernel has their figures. Returns whether children are left. */
+/* Takes a last sample while the kernel has their figures. Returns whether children are left. */
 static bool reap(struct el_watching *watch)
 {
     for (;;) {
@@ -184,8 +183,8 @@ static void conclude(struct el_watching *watch)
     watch->largest_bytes = (int64_t)children.ru_maxrss * 1024;
 }
 
-/* Returns false when nothing is left to wait for. A signal meant for the command (SIGUSR1) does not end the wait for
- * its processes. */
+/* false: nothing is left to wait for. A signal meant for the command (SIGUSR1) does not end the wait for its
+ * processes. */
 static bool take_signal(struct el_watching *watch, int number, const siginfo_t *info, bool wait_all)
 {
     bool children = true;

@@ -1,8 +1,8 @@
-/* libnccl-profiler-evenload.so: NCCL opens it in any program (NCCL_PROFILER_PLUGIN), and it writes a line per
- * collective and message: NCCL Inspector's form, which `evenload comm --from` reads, plus algorithm, protocol,
- * channels, type, begin and end. A call ends with its channels' kernels, reported later from another thread; its
- * queueing may be reported before or after. Handles are a place and a counter, so stale or foreign ones are detected.
- * Nothing here may harm the job: every function returns NCCL's success. */
+/* NCCL opens this library in any program (NCCL_PROFILER_PLUGIN); it writes a line per collective and message: NCCL
+ * Inspector's form, which `evenload comm --from` reads, plus algorithm, protocol, channels, type, begin and end. A call
+ * ends with its channels' kernels, reported later from another thread; its queueing may be reported before or after.
+ * Handles are a place and a counter, so stale or foreign ones are detected. Nothing here may harm the job: every
+ * function returns NCCL's success. */
 #include "profiles/nccl/profiler_api.h"
 
 #include <errno.h>
@@ -159,7 +159,7 @@ static size_t size_of(const char *datatype)
     return 1;
 }
 
-/* By the GPU's clock, the host's times of its kernels, or only the host's queueing. */
+/* By the GPU's clock, the kernels' times on the host, or the queueing. */
 static double time_us(const struct call *call, const char **source_p)
 {
     *source_p = "kernel_gpu";
@@ -219,7 +219,7 @@ static void *handle_of(const struct call *call, int channel)
     return (void *)(uintptr_t)(call->taken << TAKEN_SHIFT | place << PLACE_SHIFT | (uint64_t)(channel + 1));
 }
 
-/* The handle's call if it still lasts. `*channel_p` -1: the call itself. */
+/* *channel_p -1: the call itself. */
 static struct call *find_call(const void *handle, int *channel_p)
 {
     uint64_t bits = (uintptr_t)handle, place = bits >> PLACE_SHIFT & (CALLS - 1);
@@ -273,7 +273,7 @@ static int close_communicator(void *context)
     return 0;
 }
 
-/* Needs the lock. A new call, or NULL. */
+/* Needs the lock. */
 static struct call *begin(void *context, int rank, const char *function, const char *datatype, size_t count, int peer)
 {
     int place;
