@@ -1,5 +1,4 @@
-/* The list of bootstraps, the `self` one, and what is common to all: argument checks, and agreement built from gather
- * and broadcast. It is not a transport: mpi/ and tcp/ are. */
+/* The list of bootstraps, the `self` one, argument checks and agreement. */
 #include "runtime/comm/bootstrap_ops.h"
 
 #include <stdio.h>
@@ -143,7 +142,6 @@ enum el_status el_bootstrap_barrier(struct el_bootstrap *bootstrap)
     return el_bootstrap_broadcast(bootstrap, &nothing, 1);
 }
 
-/* The lowest rank whose text is not empty, as "rank N: text"; EL_OK in `error` if none. */
 static void find_first_failure(char *const *texts, int size, struct el_error *error)
 {
     memset(error, 0, sizeof *error);

@@ -1,5 +1,4 @@
-/* Which operations a communicator takes: roots and partners, types and reductions, and where data and result may lie.
- * What is refused here is a mistake of who issues it. */
+/* Checks an operation's arguments. */
 #include "runtime/comm/member.h"
 
 static enum el_status check_link(const struct el_comm *comm, const struct el_comm_op *op)
@@ -41,7 +40,6 @@ static enum el_status check_words(const struct el_comm *comm, const struct el_co
     return EL_OK;
 }
 
-/* One of the two places of an operation. */
 struct side {
     const char *name;
     struct el_view view;

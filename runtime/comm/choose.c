@@ -1,5 +1,4 @@
-/* Chooses between the ways in which members can reach each other. Apart from comm.c because it deals in hosts and
- * cards, not in operations. */
+/* Chooses the backend by which members can reach each other. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +6,7 @@
 #include "runtime/comm/nccl/comm_nccl.h"
 #include "runtime/comm/share.h"
 
-/* Whether all ranks can be members of NCCL: cards, the library, and no card twice. What stands against it is not said:
- * another way serves. */
+/* Every rank needs the library and a card of its own. The reason for a no is dropped: another backend serves. */
 static bool nccl_serves(struct el_bootstrap *bootstrap, struct el_device *device)
 {
     const struct el_nccl_api *api = NULL;

@@ -1,4 +1,4 @@
-/* Relating clocks over any bootstrap: by identity of the kernel, else by an exchange of times. */
+/* Relates clocks over any bootstrap: by the kernel's identity, else by exchange. */
 #include "runtime/comm/clock_relation.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 enum { ROUNDS = 40, READINGS = 64 };
 
-/* Without a boot's name nobody can tell that two ranks are of one boot: then each is alone with its clock. */
+/* Without a boot's name two ranks cannot know that they share a clock: each gets its own identity. */
 static void describe_clock(const struct el_bootstrap *bootstrap, char identity[EL_BOOT_NAME_BYTES])
 {
     memset(identity, 0, EL_BOOT_NAME_BYTES);
@@ -19,7 +19,6 @@ static void describe_clock(const struct el_bootstrap *bootstrap, char identity[E
         snprintf(identity, EL_BOOT_NAME_BYTES, "rank %d", el_bootstrap_rank(bootstrap));
 }
 
-/* What the clock can tell apart: the least distance of two readings that differ. */
 static int64_t resolution_ns(void)
 {
     int64_t least = INT64_MAX, last = el_clock_ns();
@@ -31,7 +30,7 @@ static int64_t resolution_ns(void)
     return least == INT64_MAX ? 1 : least;
 }
 
-/* Rank 0's clock before and after every rank's answer of one round; the answers are [size], on rank 0 only. */
+/* Rank 0's clock before and after the answers [size] (rank 0 only). */
 static enum el_status exchange_round(struct el_bootstrap *bootstrap, int64_t *before_p, int64_t *after_p,
                                      int64_t *answers)
 {
@@ -49,7 +48,7 @@ static enum el_status exchange_round(struct el_bootstrap *bootstrap, int64_t *be
     return EL_OK;
 }
 
-/* [size][2]: the least and the largest offset that all rounds allow, on rank 0. */
+/* [size][2]: the range of offsets consistent with all rounds. */
 static enum el_status find_bounds(struct el_bootstrap *bootstrap, int64_t (*bounds)[2], int64_t *answers)
 {
     int size = el_bootstrap_size(bootstrap);
@@ -115,7 +114,7 @@ int64_t el_clock_common(const struct el_clock_anchor *begin, const struct el_clo
     return own_ns - offset_at(begin, end, own_ns);
 }
 
-/* The offset drifts by less than its own size times 1e-4: the first one is near enough to look it up by. */
+/* The offset drifts by less than 1e-4 of the elapsed time, so the first one is accurate enough to look it up. */
 int64_t el_clock_own(const struct el_clock_anchor *begin, const struct el_clock_anchor *end, int64_t common_ns)
 {
     return common_ns + offset_at(begin, end, common_ns + begin->offset_ns);

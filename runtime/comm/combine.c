@@ -1,6 +1,5 @@
-/* Combines block by block, each block staying in the first-level cache however many arrays there are. Each loop is one
- * operation of its type, which nothing contracts or reorders, so the instruction set chosen by the loader does not
- * change a bit. An output may be an input at the same index: no iteration needs another's. */
+/* Combines block by block; a block stays in the L1 cache for any number of arrays. Each loop is one operation that the
+ * compiler cannot contract or reorder, so the instruction set chosen at load time does not change a bit. */
 #include "runtime/comm/combine.h"
 
 #include <string.h>
@@ -11,10 +10,10 @@
 enum { BLOCK_BYTES = 4096 };
 
 typedef void (*combine)(void *out, const void *a, const void *b, size_t n);
-/* Into two places at once: an all-reduce of two members, whose lines then go through the registers only. */
+/* Writes two outputs at once: an all-reduce of two members loads each line once. */
 typedef void (*combine_twice)(void *out, void *also, const void *a, const void *b, size_t n);
 
-/* `wide`: what it is computed in, read by `load` and written by `store`. */
+/* `wide`: the type of the arithmetic, between `load` and `store`. */
 #define EL_DEFINE(name, type, wide, load, store, expression)                                                           \
     EL_VECTOR static void name(void *out, const void *a, const void *b, size_t n)                                      \
     {                                                                                                                  \
@@ -36,7 +35,6 @@ typedef void (*combine_twice)(void *out, void *also, const void *a, const void *
             o[i] = o2[i] = store(expression);                                                                          \
         }                                                                                                              \
     }
-/* Of floating-point numbers a NaN stays one. */
 #define EL_DEFINE_FLOATS(suffix, type, wide, load, store)                                                              \
     EL_DEFINE(add_##suffix, type, wide, load, store, x + y)                                                            \
     EL_DEFINE(multiply_##suffix, type, wide, load, store, (x * y))                                                     \
@@ -90,7 +88,6 @@ static const struct {
 #undef EL_INTEGERS
 #undef EL_ROW
 
-/* The number of members need not be one of these. */
 static void divide_u8(void *data, int members, size_t n)
 {
     uint8_t *x = data;
@@ -105,7 +102,6 @@ static void divide(enum el_dtype dtype, void *data, int members, size_t n)
     divisions[dtype](data, members, n);
 }
 
-/* sum[n] (+)= x[n], and back. */
 #define EL_DEFINE_WIDE(suffix, load, store)                                                                            \
     EL_VECTOR static void add_wide_##suffix(const uint16_t *x, size_t n, bool first, float *sum)                       \
     {                                                                                                                  \
@@ -119,7 +115,7 @@ EL_DEFINE_WIDE(f16, el_f32_of_f16, el_f16_of_f32)
 EL_DEFINE_WIDE(bf16, el_f32_of_bf16, el_bf16_of_f32)
 #undef EL_DEFINE_WIDE
 
-/* The sum of `ins` at `at` of n halves, into `block`: in f32, and rounded once. */
+/* The sum of `ins` at `at`, n halves: in f32, rounded once into `block`. */
 static void sum_halves(enum el_dtype dtype, int divided_by, const void *const *ins, int n_ins, size_t at, size_t n,
                        void *block)
 {

@@ -1,4 +1,4 @@
-/* The list of communicators: how they are opened, closed, set and asked. What they do is operation.c's. */
+/* Opens, closes, configures and queries communicators. Operations are in operation.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "runtime/comm/mpi/module.h"
 
 static const struct el_comm_backend self_backend = {.name = "self"};
-/* Stands for the module's own row until a group of more than one opens the module. */
+/* Replaced by the module's own row when a group of more than one opens the module. */
 static const struct el_comm_backend mpi_backend = {.name = "mpi"};
 
 static const struct el_comm_backend *const between_ranks[] = {&mpi_backend, &el_comm_shm_backend, &el_comm_tcp_backend,
@@ -50,7 +50,6 @@ enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm
     return create(&self_backend, device, 0, 1, comm_p);
 }
 
-/* Fills made[0..n), as far as it gets. */
 static enum el_status open_members(const struct el_comm_backend *backend, struct el_device *const *devices, int n,
                                    struct el_comm **made, struct el_comm_place *places, void **states)
 {
@@ -218,7 +217,6 @@ static enum el_status check_opening(const struct el_comm *comm)
     return EL_OK;
 }
 
-/* All members come here, whatever this one has. */
 static enum el_status open_mailboxes(struct el_comm *comm, bool *partners, int n, size_t bytes)
 {
     const struct el_comm_ops *ops = comm->backend->ops;
@@ -255,7 +253,6 @@ enum el_status el_comm_open_mailboxes(struct el_comm *comm, const bool *partners
     return status;
 }
 
-/* What this member has in its new group, as its backend made it. */
 static void settle_part(struct el_comm *part, const struct el_comm_split *split)
 {
     part->backend = split->backend;

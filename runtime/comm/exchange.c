@@ -1,12 +1,10 @@
-/* What members tell one another, for backends that only have an all-gather: whose mailboxes they open, and, in the
- * checking mode, which collective they are about to begin. And who is with whom when a group splits: arithmetic of
- * colors and keys. */
+/* What members tell one another over a backend's all-gather: mailbox partners, and the next collective in the checking
+ * mode. Also the arithmetic of a split. */
 #include <stdlib.h>
 
 #include "runtime/comm/comm_ops.h"
 #include "runtime/comm/member.h"
 
-/* Numbers in the order of their keys, whatever the sign. */
 static uint32_t ordered(int value)
 {
     return (uint32_t)value ^ UINT32_C(0x80000000);
@@ -17,7 +15,6 @@ uint64_t el_comm_split_word(const struct el_comm_split *split)
     return (uint64_t)ordered(split->color) << 32 | ordered(split->key);
 }
 
-/* Ranks of one color by key; equal keys by rank. */
 void el_comm_split_plan(const uint64_t *words, int n, int rank, struct el_comm_split *split, int *members)
 {
     int size = 0;
@@ -43,12 +40,11 @@ struct el_comm_task el_comm_tell_task(const struct el_comm_ops *ops, const void 
                                  .result = all};
 }
 
-/* ---- mailboxes: each tells all others whom it names ---- */
+/* ---- mailboxes ---- */
 
-/* What member r says: [1 + size]. */
 enum { CANNOT, CAN };
 
-/* NULL: no two disagree. */
+/* rows: [size][1 + size]: CANNOT or CAN, then whom each member names. */
 static enum el_status compare(const uint8_t *rows, int rank, int size)
 {
     size_t row = (size_t)size + 1;
@@ -68,7 +64,7 @@ enum el_status el_comm_meet_partners(const struct el_comm_ops *ops, void *state,
     size_t row = (size_t)size + 1;
     uint8_t *rows = calloc((size_t)size, row);
     struct el_error own;
-    if (!rows) { /* the others would wait */
+    if (!rows) { /* or the others would wait */
         ops->abort(state);
         return el_fail(EL_ERR_HOST_MEMORY, "mailboxes: no memory");
     }
@@ -84,10 +80,8 @@ enum el_status el_comm_meet_partners(const struct el_comm_ops *ops, void *state,
     return mine != EL_OK ? el_error_give(&own) : status;
 }
 
-/* ---- the checking mode: before each collective all members tell one another which one they are about to begin. It
- * costs a small all-gather each time, and needs nothing of a backend but that ---- */
+/* ---- the checking mode: a small all-gather before each collective ---- */
 
-/* Member `rank`'s header has its place among those of all. */
 static struct el_comm_task exchange_of(const struct el_comm *comm)
 {
     return el_comm_tell_task(comm->backend->ops, &comm->headers[comm->rank], comm->headers, sizeof *comm->headers);
@@ -107,8 +101,8 @@ enum el_status el_comm_set_checking(struct el_comm *comm, bool checking)
     return comm->backend->ops->reserve ? comm->backend->ops->reserve(comm->state, &task) : EL_OK;
 }
 
-/* Who fails first aborts the group: before that all are to know as much. A second exchange ends on nobody before the
- * first has ended on all; what it brings is not looked at. */
+/* The first to fail aborts the group, so all must have the headers first: a second exchange ends nowhere before the
+ * first has ended everywhere. */
 static void wait_until_all_know(struct el_comm *comm)
 {
     struct el_error ignored;

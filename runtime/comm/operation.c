@@ -1,5 +1,4 @@
-/* An operation of a communicator: its op in the program, its bytes, what needs no transport at all, and whose failure
- * it was. Only this file and comm.c call the hooks of comm_ops.h; how bytes move is not its business. */
+/* A communicator's operations: ops in the program, bytes, cases without transport, failures. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +47,8 @@ static int64_t chunk_of(const struct el_comm_shape *s, int i)
     return (int64_t)(el_comm_chunk(s->count, s->size, i + 1) - el_comm_chunk(s->count, s->size, i));
 }
 
-/* Who moves the most of an all-reduce, whose chunks are whole lines: directly the owner of the largest one, as it sends
- * that to all; in a ring whoever passes the smallest ones by. */
+/* The rank that moves the most bytes in an all-reduce: direct, the owner of the largest chunk; ring, the one that
+ * skips the smallest ones. */
 static int busiest(const struct el_comm_shape *s)
 {
     const bool ring = s->algorithm == EL_COMM_RING;
@@ -63,7 +62,6 @@ static int busiest(const struct el_comm_shape *s)
     return rank;
 }
 
-/* That a member moves: of all that have parts of one size the first, the last or a root. */
 static uint64_t most_bytes(const struct el_comm *comm, const struct el_comm_shape *shape)
 {
     const int ranks[] = {shape->rank, 0, shape->size - 1, shape->root, busiest(shape)};
@@ -77,7 +75,7 @@ static uint64_t most_bytes(const struct el_comm *comm, const struct el_comm_shap
     return most;
 }
 
-/* Its messages are counted one by one, and a program has many operations of one shape. */
+/* Cached: messages are counted one by one, and many operations of a program have one shape. */
 static enum el_status know(struct el_comm *comm, const struct el_comm_op *op, const struct el_comm_known **known_p)
 {
     const struct el_comm_shape s = shape_of(comm, op);
@@ -94,7 +92,6 @@ static enum el_status know(struct el_comm *comm, const struct el_comm_op *op, co
     return EL_OK;
 }
 
-/* What a call takes along, and the places of its buffers among its views. */
 enum { VIEW_DATA, VIEW_RESULT };
 
 struct arguments {
@@ -117,7 +114,6 @@ static struct arguments arguments_of(const struct el_comm *comm, const struct el
                               .has_result = el_comm_is_given(op->result) && el_comm_gets(comm, op->verb, op->root)};
 }
 
-/* What this member gives and gets; a result that was left out is `data`. */
 static struct el_comm_task make_task(const struct el_comm *comm, const struct arguments *arguments, void *data,
                                      void *result)
 {
@@ -135,7 +131,7 @@ static struct el_comm_task make_task(const struct el_comm *comm, const struct ar
                                                                  : NULL};
 }
 
-/* What nccl-tests call an operation's size: the larger one of a member's data and result. */
+/* As nccl-tests: the larger one of a member's data and result. */
 static double payload_bytes(const struct el_comm *comm, enum el_comm_verb verb, enum el_dtype dtype, size_t count)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(verb);
@@ -150,7 +146,7 @@ static struct el_comm_task task_of(const struct el_comm *comm, const struct el_c
     return task;
 }
 
-/* An injected wire: the payload takes so much longer, and no core is used meanwhile. */
+/* Injected delay; uses no core. */
 static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task *task)
 {
     double ms_per_mib = el_device_inject(comm->place.device)->wire_ms_per_mib;
@@ -159,7 +155,7 @@ static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task 
     el_clock_sleep_until(el_clock_ns() + (int64_t)(mib * ms_per_mib * 1e6));
 }
 
-/* An injected error: the first number is too large. */
+/* Injected error in the first element. */
 static void make_wrong(const struct el_comm *comm, const struct el_comm_task *task)
 {
     double wrong = el_device_inject(comm->place.device)->wrong;
@@ -168,7 +164,6 @@ static void make_wrong(const struct el_comm *comm, const struct el_comm_task *ta
     if (task->dtype == EL_F64) *(double *)task->result += wrong;
 }
 
-/* A group of one: what it gives is what it gets. */
 static enum el_status run_alone(const struct el_comm *comm, const struct el_comm_task *task)
 {
     size_t bytes = task->count * el_dtype_bytes(task->dtype);
@@ -180,8 +175,7 @@ static enum el_status run_alone(const struct el_comm *comm, const struct el_comm
     return EL_OK;
 }
 
-/* Where one thread issues for several members, the last one's call enqueues for all of them: the calls before it leave
- * their parts with the first member. */
+/* Where one thread issues for several members, the last call enqueues for all; earlier ones store their parts. */
 static enum el_status enqueue(struct el_comm *comm, const struct el_call_args *args, const struct el_comm_task *task)
 {
     struct el_comm_part own, *parts = args->n_members == 1 ? &own : comm->first->parts;
@@ -195,7 +189,6 @@ static enum el_status enqueue(struct el_comm *comm, const struct el_call_args *a
 
 static enum el_status run_on_host(struct el_comm *comm, const struct el_comm_task *task)
 {
-    /* At once where the stream is this thread. */
     EL_TRY(el_device_stream_synchronize(comm->place.device, comm->place.stream));
     EL_TRY(comm->backend->ops->run(comm->state, task));
     make_wrong(comm, task);
@@ -203,7 +196,6 @@ static enum el_status run_on_host(struct el_comm *comm, const struct el_comm_tas
     return EL_OK;
 }
 
-/* What tells a collective, or the messages of a link, from all others of the job. */
 static uint64_t operation_of(const struct el_comm *comm, const struct el_call_op *call)
 {
     const struct el_call_message *link = &call->message;
@@ -212,7 +204,6 @@ static uint64_t operation_of(const struct el_comm *comm, const struct el_call_op
     return el_hash(EL_HASH_BEGIN, words, sizeof words);
 }
 
-/* Says which operation failed, in front of why. */
 static enum el_status fail_operation(struct el_comm *comm, const struct el_comm_task *task, enum el_status status)
 {
     struct el_error error;
@@ -228,7 +219,7 @@ static bool moves_nothing(const struct el_comm_task *task)
     return task->count == 0 && task->verb != EL_COMM_BARRIER && !el_comm_verb_row(task->verb)->is_link;
 }
 
-/* What a graph has is noted once, and moves data again at each launch. */
+/* A graph's operation is recorded once and moves data at each launch. */
 static enum el_status run_in_graph(struct el_comm *comm, const struct el_call_args *args, struct el_comm_task *task)
 {
     const bool again = args->graph == EL_CALL_AGAIN;
@@ -252,7 +243,7 @@ static enum el_status run(const struct el_call_args *args)
     if (comm->muted && !is_link) return EL_OK;
     EL_TRY(fail_operation(comm, &task, el_comm_check_others(comm, &task)));
     if (moves_nothing(&task)) return EL_OK;
-    if (comm->muted) task.count = 0; /* who receives still waits until it was sent */
+    if (comm->muted) task.count = 0; /* the receiver still waits for the send */
     if (!comm->state) return run_alone(comm, &task);
     return fail_operation(comm, &task,
                           comm->backend->ops->asynchronous ? enqueue(comm, args, &task) : run_on_host(comm, &task));
@@ -267,7 +258,6 @@ static enum el_status poll(void *context)
     return status;
 }
 
-/* What the transport has to know beforehand. */
 static enum el_status announce(struct el_comm *comm, struct el_program *program, const struct arguments *arguments)
 {
     struct el_comm_task task = make_task(comm, arguments, NULL, NULL);
@@ -276,7 +266,6 @@ static enum el_status announce(struct el_comm *comm, struct el_program *program,
     return ops && ops->reserve ? ops->reserve(comm->state, &task) : EL_OK;
 }
 
-/* Elements that a member gives and gets, and with whom: what no algorithm changes. */
 static struct el_op_messages describe(const struct el_comm *comm, const struct el_comm_op *op,
                                       struct el_op_messages messages)
 {
@@ -347,8 +336,8 @@ enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, c
     EL_TRY(take_stream(comm));
     EL_TRY(announce(comm, program, &arguments));
     EL_TRY(el_program_wait(program, device, comm->place.stream, el_program_last(program, device, EL_STREAM_COMPUTE)));
-    /* What it takes may be what another communicator brings and no op has waited for yet, and what it brings may lie
-     * where that reads. */
+    /* Its input may come from another communicator that no op has waited for yet, or its output lie where that one
+     * reads. */
     EL_TRY(el_program_wait_like(program, device, comm->place.stream, EL_STREAM_COMPUTE));
     EL_TRY(queue(comm, program, op, &arguments, &id));
     if (op->join) EL_TRY(el_program_wait(program, device, EL_STREAM_COMPUTE, id));

@@ -1,16 +1,14 @@
-/* The messages of collectives; see rounds.h. Each verb of each algorithm is a function from (rank, round) to the two
- * messages; in all of them round i's distance or step is i, so that both halves of a message fall into one round. */
+/* Each verb and algorithm is a function from (rank, round) to the two messages; round i has distance i on every rank,
+ * so both halves of a message fall into one round. */
 #include "runtime/comm/rounds.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A chain's segments: long enough that a message's own cost is small beside its bytes, few enough to be counted. */
+/* Long enough to amortize a message's own cost. */
 enum { SEGMENT_BYTES = 128 * 1024, SEGMENTS_MAX = 64, LINE = 16 };
 
 static const struct el_comm_message nothing = {.peer = -1};
-
-/* ---- stretches ---- */
 
 static struct el_comm_slice data_at(size_t begin)
 {
@@ -22,13 +20,12 @@ static struct el_comm_slice result_at(size_t begin)
     return (struct el_comm_slice){EL_SIDE_RESULT, begin};
 }
 
-/* What is combined first is the member's own data, then what has been combined so far. */
+/* The first operand: the member's own data, later the partial result. */
 static struct el_comm_slice so_far(bool first, size_t data, size_t result)
 {
     return first ? data_at(data) : result_at(result);
 }
 
-/* Rank `rank` of an all-reduce owns a chunk. */
 static struct el_comm_message chunk_message(const struct el_comm_shape *s, int peer, int chunk, enum el_comm_side side)
 {
     size_t begin = el_comm_chunk(s->count, s->size, chunk);
@@ -36,7 +33,7 @@ static struct el_comm_message chunk_message(const struct el_comm_shape *s, int p
         .peer = peer, .part = chunk, .count = el_comm_chunk(s->count, s->size, chunk + 1) - begin, .at = {side, begin}};
 }
 
-/* A whole part: part `part` of a side that has one for each member, or (all_parts false) the side's only one. */
+/* Part `part` of a side with one part per member, or (all_parts false) the side's only one. */
 static struct el_comm_message part_message(const struct el_comm_shape *s, int peer, int part, enum el_comm_side side,
                                            bool all_parts)
 {
@@ -50,14 +47,12 @@ static int n_segments(const struct el_comm_shape *s)
     return n > SEGMENTS_MAX ? SEGMENTS_MAX : n > 1 ? (int)n : 1;
 }
 
-/* No segment is longer. */
 static size_t segment_most(const struct el_comm_shape *s)
 {
     size_t n = (size_t)n_segments(s), even = (s->count + n - 1) / n;
     return (even + LINE - 1) / LINE * LINE;
 }
 
-/* A segment that is none (before the first, behind the last) is no message. */
 static struct el_comm_message segment_message(const struct el_comm_shape *s, int peer, int segment,
                                               enum el_comm_side side)
 {
@@ -74,13 +69,13 @@ static int rank_at(const struct el_comm_shape *s, int distance)
     return el_comm_wrap(s->rank + distance, s->size);
 }
 
-/* How far this rank is behind the root. */
+/* Distance from the root. */
 static int place_of(const struct el_comm_shape *s)
 {
     return el_comm_wrap(s->rank - s->root, s->size);
 }
 
-/* ---- direct: in round i each sends to the rank i + 1 further on ---- */
+/* ---- direct: in round i each rank sends to rank + i + 1 ---- */
 
 static int once_round(const struct el_comm_shape *s)
 {
@@ -132,7 +127,7 @@ static struct el_comm_round direct_all_to_all(const struct el_comm_shape *s, int
                                   .receive = part_message(s, from, from, EL_SIDE_RESULT, true)};
 }
 
-/* The root gives: the same to all, or each its part. */
+/* Broadcast and scatter. */
 static struct el_comm_round direct_from_root(const struct el_comm_shape *s, int i)
 {
     bool parts = s->verb == EL_COMM_SCATTER;
@@ -143,7 +138,7 @@ static struct el_comm_round direct_from_root(const struct el_comm_shape *s, int 
     return round;
 }
 
-/* The root takes: all to be combined, its own first and then downwards, or each into its place. */
+/* Reduce (the root's own data first, then by descending rank) and gather. */
 static struct el_comm_round direct_to_root(const struct el_comm_shape *s, int i)
 {
     bool parts = s->verb == EL_COMM_GATHER;
@@ -158,9 +153,9 @@ static struct el_comm_round direct_to_root(const struct el_comm_shape *s, int i)
     return round;
 }
 
-/* ---- ring: each to the next one ---- */
+/* ---- ring: each rank sends to the next ---- */
 
-/* First half: what is combined so far of a chunk goes on; second: the chunk that is complete. */
+/* First half: partial chunks move on; second half: complete chunks. */
 static struct el_comm_round ring_all_reduce(const struct el_comm_shape *s, int i)
 {
     int half = s->size - 1, next = rank_at(s, 1), before = rank_at(s, -1);
@@ -173,8 +168,8 @@ static struct el_comm_round ring_all_reduce(const struct el_comm_shape *s, int i
     return round;
 }
 
-/* Part r-1 sets out from rank r and ends, complete, at rank r-1; on its way it is in scratch, of which the part that
- * leaves and the one that comes have each a half. */
+/* Part r - 1 starts at rank r and ends, complete, at rank r - 1. Partial results alternate between two halves of
+ * scratch, so that one leaves while the other arrives. */
 static struct el_comm_round ring_reduce_scatter(const struct el_comm_shape *s, int i)
 {
     int out = rank_at(s, -1 - i), in = rank_at(s, -2 - i);
@@ -199,7 +194,7 @@ static int chain_rounds(const struct el_comm_shape *s)
     return n_segments(s) + s->size - 2;
 }
 
-/* From the root on: place p passes on in a round what came in the one before. */
+/* From the root on: place p forwards what it received in the round before. */
 static struct el_comm_round ring_broadcast(const struct el_comm_shape *s, int i)
 {
     int place = place_of(s);
@@ -210,8 +205,7 @@ static struct el_comm_round ring_broadcast(const struct el_comm_shape *s, int i)
     return round;
 }
 
-/* From the rank behind the root round to it; whoever is in between has what is combined so far in scratch, of which
- * the segment that leaves and the one that comes have each a half. */
+/* From the rank behind the root to the root; partial segments alternate between two halves of scratch. */
 static struct el_comm_round ring_reduce(const struct el_comm_shape *s, int i)
 {
     int place = el_comm_wrap(place_of(s) - 1, s->size); /* in the chain; the root is last */
@@ -227,7 +221,7 @@ static struct el_comm_round ring_reduce(const struct el_comm_shape *s, int i)
     return round;
 }
 
-/* ---- ps: rank 0 takes from 1, 2, ..., then gives to them ---- */
+/* ---- ps: rank 0 receives from 1, 2, ..., then sends to them ---- */
 
 static struct el_comm_round ps_all_reduce(const struct el_comm_shape *s, int i)
 {
@@ -287,7 +281,7 @@ struct el_comm_copy el_comm_own_copy(const struct el_comm_shape *s)
     size_t part = (size_t)s->rank * s->count;
     bool is_root = s->rank == s->root;
     if (row->is_link || s->verb == EL_COMM_BARRIER || (row->has_root && !is_root)) return none;
-    if (row->reduces && s->size > 1) return none; /* it goes into what comes first */
+    if (row->reduces && s->size > 1) return none; /* a reduce combines it with the first message instead */
     if (row->all_data) copy.from.begin = part;
     if (row->all_result) copy.to.begin = part;
     return copy;

@@ -1,4 +1,4 @@
-/* A gather to rank 0 and a broadcast of the whole; the names that the kernel gives to its boot and its namespaces. */
+/* A gather to rank 0 and a broadcast of all; the kernel's names of its boot and namespaces. */
 #include "runtime/comm/share.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ bool el_share_boot(const char *name_space, char name[EL_BOOT_NAME_BYTES])
     return boot[0] != 0;
 }
 
-/* Two containers of one host share no memory and do not see each other's pids: hence the namespace. */
+/* Two containers of one host share no memory and not each other's PIDs: hence the namespace. */
 void el_share_host(char identity[EL_HOST_IDENTITY_BYTES])
 {
     char host[64] = "", boot[EL_BOOT_NAME_BYTES];

@@ -1,4 +1,4 @@
-/* Verbs, reductions and algorithms as rows, a task as it crosses hosts, and what failures call an operation. */
+/* Tables of verbs, reductions and algorithms; tasks as headers and as words in error messages. */
 #include <inttypes.h>
 #include <stdio.h>
 
