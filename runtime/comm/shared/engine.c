@@ -1,5 +1,4 @@
-/* Members that reach each other's memory: posts, meetings, who is gone or late, and which way an operation goes; see
- * engine.h. */
+/* Posts, meetings, members gone or late, and the choice of the path; see engine.h. */
 #include "runtime/comm/shared/engine.h"
 
 #include <stdatomic.h>
@@ -34,8 +33,6 @@ void el_shared_close(struct el_shared *shared)
     free(shared->data);
 }
 
-/* ---- waiting ---- */
-
 void el_shared_set_timeout(void *state, int64_t timeout_ns)
 {
     ((struct el_shared *)state)->timeout_ns = timeout_ns;
@@ -49,8 +46,8 @@ void el_shared_abort(void *state)
     el_shared_abort_mail(shared);
 }
 
-/* After an abort a member may return, and its memory may go, only when no other member touches it any more. Whoever
- * starts touching counts itself before it looks for an abort, whoever leaves looks after the abort. */
+/* After an abort a member may return, and free its memory, only when no other member touches it. Whoever touches
+ * counts itself before it checks for an abort; whoever leaves checks the count after the abort. */
 enum el_status el_shared_leave(struct el_shared *shared)
 {
     struct el_shared_care *care = shared->care;
@@ -77,7 +74,7 @@ bool el_shared_touch(struct el_shared *shared)
     return false;
 }
 
-/* A member that has not come for a while: gone, or too late? */
+/* Of a member that has not come for a while: is it gone or too late? */
 static enum el_status look_for(struct el_shared *shared, int of)
 {
     enum el_status status = shared->ways->check_alive ? shared->ways->check_alive(shared->owner, of) : EL_OK;
@@ -126,8 +123,6 @@ enum el_status el_shared_meet(struct el_shared *shared)
     return el_shared_wait_all(shared, shared->steps);
 }
 
-/* ---- posts ---- */
-
 static bool find_place(const struct el_shared *shared, const void *address, size_t bytes,
                        struct el_shared_place *place_p)
 {
@@ -135,7 +130,7 @@ static bool find_place(const struct el_shared *shared, const void *address, size
     return bytes == 0 || shared->ways->place(shared->owner, address, bytes, place_p);
 }
 
-/* Scratch that is too small keeps an operation out of place. */
+/* Too little scratch rules out working in place. */
 static bool find_scratch(const struct el_shared *shared, const struct el_comm_task *task,
                          struct el_shared_place *place_p)
 {
@@ -185,7 +180,6 @@ static enum el_status check_same(const struct el_shared *shared, const struct el
     return EL_OK;
 }
 
-/* Returns how many members' memory is in reach. */
 static int count_reachable(const struct el_shared *shared)
 {
     int n = 0;
@@ -244,8 +238,7 @@ enum el_status el_shared_agree(struct el_shared *shared, enum el_status mine, ui
     return status;
 }
 
-/* In memory that all share, everybody with everybody is the fastest at every size that was measured (1 KiB to 64 MiB,
- * 2 ranks on 2 cores): a message that passes through others costs a wait each. */
+/* Direct was fastest at every measured size (1 KiB to 64 MiB, 2 ranks on 2 cores): each hop costs a wait. */
 enum el_comm_algorithm el_shared_choose(const struct el_comm_shape *shape)
 {
     (void)shape;

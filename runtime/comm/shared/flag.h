@@ -1,14 +1,11 @@
-/* A counter that only grows, which one thread raises and others wait for; works between threads and, in shared memory,
- * between processes. Bit 0 of the word says "aborted", the rest counts, so that an abort both changes the word (a
- * sleeper wakes) and survives every later raise.
+/* A growing counter that one thread raises and others wait for, between threads or processes. Bit 0 of the word says
+ * "aborted", the rest counts, so an abort wakes sleepers and survives later raises.
  *
- * Waiting spins for microseconds, then gives way to others on its core for as long as a sleeper takes to wake, and then
- * sleeps in the kernel: on few cores a polling wait takes the core from the compute thread it waits for. Raising costs
- * a system call only if somebody sleeps.
+ * A wait spins for microseconds, then yields, then sleeps: on few cores polling takes the core from the compute thread
+ * it waits for. A raise costs a system call only if somebody sleeps.
  *
- * All zeros is a flag at 0. What was written before a raise is seen by whoever saw the count (release, acquire).
- * Threads: one raises, any wait and abort. Units: nanoseconds. Errors: none.
- */
+ * All zeros is a flag at 0. Raise is a release, an observed count an acquire. Threads: one raises, any wait and abort.
+ * Units: nanoseconds. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,9 +18,9 @@ struct el_flag {
 
 enum el_flag_result { EL_FLAG_REACHED, EL_FLAG_ABORTED, EL_FLAG_LATE };
 
-/* Raises to `count`. Only the flag's owner calls it. Counts wrap at 2^31: distances matter, not values. */
+/* Only by the flag's owner. Counts wrap at 2^31: differences matter. */
 void el_flag_raise(struct el_flag *flag, uint32_t count);
-/* How far it is, modulo 2^31; and the count behind one. */
+/* The count modulo 2^31; and its successor. */
 uint32_t el_flag_count(const struct el_flag *flag);
 static inline uint32_t el_flag_next(uint32_t count)
 {
@@ -31,5 +28,5 @@ static inline uint32_t el_flag_next(uint32_t count)
 }
 /* Threads, processes: any. */
 void el_flag_abort(struct el_flag *flag);
-/* Returns when the count has been reached, after an abort, or (LATE) after `patience_ns`; below 0 there is no limit. */
+/* Returns when the count is reached, after an abort, or (LATE) after `patience_ns`; < 0: no limit. */
 enum el_flag_result el_flag_wait(struct el_flag *flag, uint32_t count, int64_t patience_ns);

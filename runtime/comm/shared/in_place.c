@@ -1,19 +1,16 @@
-/* Operations on memory that all members reach, in place: everybody with everybody, or the messages of a ring or of a
- * parameter server. */
+/* Operations in place, on memory that all members reach. */
 #include <string.h>
 
 #include "runtime/comm/combine.h"
 #include "runtime/comm/shared/engine.h"
 
-/* ---- direct: what a member takes from the others' data, and, of an all-reduce, what it writes into their results.
- * Parts are combined by rank: the same bits whichever member combines them ---- */
+/* ---- direct: parts are combined by rank, so the bits do not depend on the member ---- */
 
 static void copy(char *to, const char *from, size_t bytes)
 {
     if (to != from) memcpy(to, from, bytes);
 }
 
-/* Part `part` of every member's data. */
 static void combine_part(const struct el_shared_pull *pull, int part)
 {
     const struct el_comm_task *task = pull->task;
@@ -24,8 +21,7 @@ static void combine_part(const struct el_shared_pull *pull, int part)
     el_combine(task->reduction, task->dtype, pull->size, &out, 1, ins, pull->size, pull->count);
 }
 
-/* Part `part` of every member's data, each into its own part of the result: first its own, then onwards, so that not
- * all read from one at a time. */
+/* Begins with its own part, so that members read from different ones. */
 static void take_from_all(const struct el_shared_pull *pull, int part)
 {
     size_t width = el_dtype_bytes(pull->task->dtype), at = (size_t)part * pull->data_stride * width;
@@ -103,19 +99,18 @@ enum el_status el_shared_direct(struct el_shared *shared, const struct el_comm_t
     return el_shared_meet(shared);
 }
 
-/* ---- messages (rounds.h), each pulled by its receiver from the sender's memory, which the sender's half of the round
- * names.
+/* ---- messages (rounds.h), pulled by the receiver from where the sender's half of the round says.
  *
- * When a member has made k rounds it has made k + 1 steps since it met the others: the first says that its own copy is
- * made. Before a round it waits for two: for the sender to have made all rounds before, and for the receiver of its own
- * last message to have taken it, for what arrives may be put where that was. ---- */
+ * After k rounds a member has made k + 1 steps since the meeting (the first: its own copy). Before a round it waits
+ * until the sender has made all earlier rounds, and until the receiver of its last message has taken it, since new
+ * data may overwrite that. ---- */
 
 static struct el_comm_sides sides_of(const struct el_shared *shared, int rank, size_t width)
 {
     return (struct el_comm_sides){shared->data[rank], shared->results[rank], shared->scratches[rank], width};
 }
 
-/* `at` is where it lies on the sender. */
+/* `at`: on the sender. */
 static void take(const struct el_shared *shared, const struct el_comm_task *task, const struct el_comm_message *message,
                  struct el_comm_slice at)
 {

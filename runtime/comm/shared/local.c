@@ -1,5 +1,4 @@
-/* The communicator between members of one process: each member's communication thread reads and writes the other
- * members' memories directly (engine.h); real copies, no staging. It knows nothing of devices or programs. */
+/* Members of one process: each communication thread accesses the other members' memory directly (engine.h). */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,8 @@ enum { ALIGNMENT = 64 };
 struct local_group {
     _Atomic int open;
     struct el_shared_care care;
-    void *links_memory; /* of all members' mailboxes; NULL: none */
-    char *links;        /* the same, aligned */
+    void *links_memory; /* of all mailboxes; NULL: none */
+    char *links;        /* aligned */
     struct el_shared_face faces[];
 };
 
@@ -20,8 +19,6 @@ struct local_member {
     struct el_shared shared;
     struct local_group *group;
 };
-
-/* ---- memory: all of the process's ---- */
 
 static bool place(void *owner, const void *address, size_t bytes, struct el_shared_place *place_p)
 {
@@ -39,7 +36,7 @@ static void *address(void *owner, const struct el_shared_place *where)
 
 static const struct el_shared_ways ways = {.place = place, .address = address};
 
-/* What a ring takes beside data and result. */
+/* A ring's scratch. */
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct el_shared *shared = &((struct local_member *)state)->shared;
@@ -47,17 +44,15 @@ static enum el_status reserve(void *state, const struct el_comm_task *task)
     return el_comm_reserve_scratch("local", &shape, &shared->scratch, &shared->scratch_bytes);
 }
 
-/* ---- operations ---- */
-
 static enum el_status run(void *state, const struct el_comm_task *task)
 {
     EL_TRY(el_shared_ready(state));
-    EL_TRY(reserve(state, task)); /* nothing to do but for exchanges between steps */
+    EL_TRY(reserve(state, task)); /* does something only for exchanges between steps */
     return el_shared_run(state, task);
 }
 
-/* The first member makes the links, and the group keeps them: a member may be aborted when another is closed. Of many
- * members few are partners: memory of the others' links is never touched. */
+/* The first member allocates the links, and the group owns them: a member may be aborted while another is closed.
+ * Pages of unused links are never touched. */
 static enum el_status open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
 {
     struct local_member *member = state;
@@ -72,8 +67,6 @@ static enum el_status open_mailboxes(void *state, enum el_status mine, const boo
     return el_shared_open_mail(shared, EL_OK, partners, member->group->links + own * (size_t)shared->rank, boxes,
                                bytes);
 }
-
-/* ---- life ---- */
 
 static void leave_group(struct local_group *group)
 {
@@ -137,8 +130,8 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
     return EL_OK;
 }
 
-/* The first of the new group makes it; who it is for finds it by its number. A group that not all have entered belongs
- * to those who have, and at last to the first. */
+/* The new group's first member allocates it; the others get its pointer as a number. If not all enter, those who did
+ * own the group, finally the first. */
 static enum el_status split(void *state, enum el_status mine, struct el_comm_split *split)
 {
     struct el_shared *shared = &((struct local_member *)state)->shared;

@@ -1,10 +1,8 @@
-/* Send and receive between members that reach each other's memory: a mailbox for each sender, at the receiver, into
- * which a message is copied and out of which it is taken. So a send waits only while the mailbox is full.
+/* Send and receive between members with access to each other's memory, by a mailbox per sender at the receiver.
  *
- * Messages of a link are numbered as they are put. Their bytes stand one behind the other in the box, and go on at its
- * beginning; notes of what they are stand in a ring of their own, so that an empty message takes no bytes. A receiver
- * takes the oldest message with its tag; room comes free in the order in which messages were put. Two counters say how
- * many were put (the sender's) and how many left (the receiver's). */
+ * A link's messages are numbered. Their bytes lie in the box as in a ring buffer; notes describe them in a separate
+ * ring, so an empty message takes no bytes. A receiver takes the oldest message with its tag; space frees in send
+ * order. Two counters: messages put (by the sender) and gone (by the receiver). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,21 +15,21 @@ struct note {
     size_t bytes, begin;
 };
 
-/* What both ends of a link see; at the receiver. All zeros at first. */
+/* Seen by both ends; at the receiver. Initially zero. */
 struct el_shared_link {
     struct el_flag put, gone;
     struct note notes[NOTES]; /* of message k: [k % NOTES] */
     bool open;                /* the receiver named the sender */
-    size_t box_begin;         /* of the sender's box among the receiver's */
+    size_t box_begin;         /* the sender's box among the receiver's */
 };
 
-/* What one end of a link knows by itself. */
+/* One end's private state. */
 struct end {
     struct el_shared_link *link;
     char *box; /* [bytes] */
     uint32_t n_put, n_gone;
-    size_t used, next; /* sender: bytes in the box, as far as it knows; where the next message begins */
-    bool taken[NOTES]; /* receiver: messages that left before an older one */
+    size_t used, next; /* sender: bytes in the box as far as it knows; start of the next message */
+    bool taken[NOTES]; /* receiver: messages taken before an older one */
 };
 
 struct el_shared_mail {
@@ -49,7 +47,6 @@ static bool place_number(const struct el_shared *shared, const void *address, st
     return shared->ways->place(shared->owner, address, 1, place_p);
 }
 
-/* What this member's partners may put there. */
 static void offer(const struct el_shared *shared, const bool *partners, struct el_shared_link *links, size_t bytes)
 {
     size_t begin = 0;
@@ -69,7 +66,7 @@ static struct end end_of(const struct el_shared *shared, struct el_shared_place 
     return (struct end){.link = link, .box = first + (link->open ? link->box_begin : 0)};
 }
 
-/* `links`, `boxes`: [size] offsets of each member's. */
+/* `links`, `boxes`: [size] offsets. */
 static enum el_status settle(struct el_shared *shared, const bool *partners, const uint64_t *links,
                              const uint64_t *boxes, const struct el_shared_place *own)
 {
@@ -128,7 +125,7 @@ void el_shared_abort_mail(struct el_shared *shared)
     }
 }
 
-/* ---- bytes that go on at the box's beginning ---- */
+/* ---- ring buffer ---- */
 
 static enum el_status move(const struct el_shared *shared, int partner, bool puts, char *box, char *data, size_t bytes)
 {
@@ -139,7 +136,6 @@ static enum el_status move(const struct el_shared *shared, int partner, bool put
     return EL_OK;
 }
 
-/* The stretch of the box from `begin` on. */
 static enum el_status move_message(const struct el_shared *shared, int partner, bool puts, size_t begin, char *data,
                                    size_t bytes)
 {
@@ -150,9 +146,7 @@ static enum el_status move_message(const struct el_shared *shared, int partner, 
     return move(shared, partner, puts, box, data + first, bytes - first);
 }
 
-/* ---- send ---- */
-
-/* What has left since it was last looked at. */
+/* Updates from what has left since. */
 static void count_gone(struct end *end)
 {
     for (uint32_t gone = el_flag_count(&end->link->gone); end->n_gone != gone; end->n_gone = el_flag_next(end->n_gone))
@@ -180,9 +174,7 @@ static enum el_status send_message(struct el_shared *shared, const struct el_com
     return EL_OK;
 }
 
-/* ---- receive ---- */
-
-/* The oldest message with that tag; -1: none. */
+/* The oldest message with the tag; -1: none. */
 static int64_t find(struct end *end, int tag)
 {
     end->n_put = el_flag_count(&end->link->put);

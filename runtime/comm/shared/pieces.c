@@ -1,13 +1,12 @@
-/* Operations on memory that not all members can reach: by pieces, through a staging area of each member that all can.
+/* Operations where not all memory is reachable: in pieces, through a staging area of each member.
  *
- * What others only read goes the short way (`flow`): a member puts a piece of its data into a slot of its staging area
- * and takes what it needs of the others' piece before that one straight into its own result. A step says that a piece
- * is staged. In which a piece is staged its number is its step's; before it takes piece p a member waits until all have
- * staged p, and it has staged p + 1 itself by then: so who has made a step for p + 2 has taken p. A slot is written
- * again EL_SHARED_SLOTS = 4 steps later, when the member has seen all others make the step for the third of them.
+ * Data that others only read take `flow`: a member stages a piece in a slot and takes what it needs of all members'
+ * previous piece into its result. Each staged piece is a step. Before taking piece p a member waits until all have
+ * staged p, and it has staged p + 1 by then; so whoever made step p + 2 has taken p, and the EL_SHARED_SLOTS = 4 slots
+ * are safe to reuse.
  *
- * What members also write (an all-reduce of more than two, a ring, a parameter server) is copied in, done in the
- * staging areas as it would be in place, and copied out (`through`). */
+ * Data that members also write (an all-reduce of more than two, a ring, a parameter server) are copied into the
+ * staging areas, processed there in place, and copied out (`through`). */
 #include <string.h>
 
 #include "runtime/comm/shared/engine.h"
@@ -19,26 +18,23 @@ static char *own_staging(const struct el_shared *shared)
     return shared->staging[shared->rank];
 }
 
-/* Rows of `bytes` from one place to another. */
 static void copy_rows(char *to, size_t to_stride, const char *from, size_t from_stride, size_t bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) memcpy(to + i * to_stride, from + i * from_stride, bytes);
 }
 
-/* NULL, of what a member does not give or get, stays it. */
+/* NULL stays NULL. */
 static char *at(void *base, size_t offset)
 {
     return base ? (char *)base + offset : NULL;
 }
 
-/* Of an all-reduce of two each takes the other's whole data: no byte moves more than by halves, and one wait less. */
+/* In an all-reduce of two each takes the other's whole data: the same bytes as by halves, and one wait less. */
 static bool flows(const struct el_shared *shared, const struct el_comm_task *task)
 {
     if (task->algorithm != EL_COMM_DIRECT) return false;
     return task->verb != EL_COMM_ALL_REDUCE || shared->size == 2;
 }
-
-/* ---- flow ---- */
 
 static size_t piece_most(const struct el_shared *shared, const struct el_comm_task *task)
 {
@@ -52,7 +48,7 @@ static char *slot_of(const struct el_shared *shared, int rank, uint32_t step)
     return shared->staging[rank] + (size_t)(step % EL_SHARED_SLOTS) * EL_SHARED_PIECE_BYTES;
 }
 
-/* Piece `i`, staged in step `step`. */
+/* Piece `i`, in step `step`. */
 static void stage(const struct el_shared *shared, const struct el_comm_task *task, size_t i, uint32_t step)
 {
     size_t width = el_dtype_bytes(task->dtype), most = piece_most(shared, task), begin = i * most;
@@ -68,7 +64,7 @@ static void take(struct el_shared *shared, const struct el_comm_task *task, size
     bool gets = el_comm_parts_got(task->verb, shared->rank, task->root, shared->size) > 0;
     bool gives_parts = el_comm_verb_row(task->verb)->all_data;
     for (int r = 0; r < shared->size; r++) shared->data[r] = slot_of(shared, r, step);
-    if (!gives_parts) shared->data[shared->rank] = at(task->data, begin * width); /* has it all: no need to stage */
+    if (!gives_parts) shared->data[shared->rank] = at(task->data, begin * width); /* needs no staging */
     el_shared_pull(&(struct el_shared_pull){.task = task,
                                             .rank = shared->rank,
                                             .size = shared->size,
@@ -79,7 +75,7 @@ static void take(struct el_shared *shared, const struct el_comm_task *task, size
                                             .count = count});
 }
 
-/* Piece 0 has been staged, and all have met since. */
+/* After piece 0 was staged and all have met. */
 static enum el_status flow(struct el_shared *shared, const struct el_comm_task *task)
 {
     size_t most = piece_most(shared, task), n_pieces = (task->count + most - 1) / most;
@@ -95,9 +91,7 @@ static enum el_status flow(struct el_shared *shared, const struct el_comm_task *
     return EL_OK;
 }
 
-/* ---- through ---- */
-
-/* The largest piece whose data, result and scratch have room in a quarter, a quarter and a half of the area. */
+/* The largest piece that fits: data and result in a quarter of the area each, scratch in half. */
 static size_t through_most(const struct el_shared *shared, const struct el_comm_task *task)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);

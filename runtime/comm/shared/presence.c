@@ -1,4 +1,4 @@
-/* A word in shared memory says "one of us has stopped"; a pidfd on each other process says when it is gone. */
+/* A word in shared memory tells that a rank has stopped; a pidfd per process tells when it is gone. */
 #include "runtime/comm/shared/presence.h"
 
 #include <fcntl.h>
@@ -13,21 +13,21 @@
 #include "runtime/base/process.h"
 #include "runtime/comm/share.h"
 
-/* What a rank tells: "pid path-of-the-word host". */
+/* Each rank's text: "pid path-of-the-word host". */
 enum { TEXT_BYTES = EL_HOST_IDENTITY_BYTES + 96, PATH_BYTES = 64 };
 
 struct other {
-    int pid;  /* 0: on another host, or this rank itself */
+    int pid;  /* 0: on another host, or this rank */
     int file; /* pidfd; -1 where the kernel has none */
 };
 
 struct el_presence {
     int rank, size;
-    _Atomic int *stopped; /* shared; NULL: not seen. 1 + the rank that stopped first */
+    _Atomic int *stopped; /* shared: 1 + the rank that stopped first; NULL: unavailable */
     struct other others[];
 };
 
-/* Every rank offers a word: the lowest of each host is the one they use. */
+/* Every rank offers a word; the lowest rank's of each host is used. */
 static int make_word(void)
 {
     int file = memfd_create("evenload", MFD_CLOEXEC);
@@ -45,7 +45,7 @@ static void map_word(struct el_presence *presence, const char *path)
     close(file);
 }
 
-/* Takes in what one rank told. Returns whether it is on this host. */
+/* Returns whether the rank is on this host. */
 static bool take(struct el_presence *presence, int rank, const char *text, const char *host, char *path)
 {
     int pid, at = 0;
@@ -55,7 +55,7 @@ static bool take(struct el_presence *presence, int rank, const char *text, const
     return true;
 }
 
-/* The words live until all have opened theirs. */
+/* The files stay open until all have opened them. */
 static enum el_status meet(struct el_presence *presence, struct el_bootstrap *bootstrap, char *texts)
 {
     char host[EL_HOST_IDENTITY_BYTES], mine[TEXT_BYTES], path[PATH_BYTES] = "", first[PATH_BYTES] = "";
@@ -101,8 +101,8 @@ void el_presence_close(struct el_presence *presence)
     free(presence);
 }
 
-/* A rank that is gone first: those that stopped because of it are not the reason. The word is read before the
- * processes are looked at, so that who died before another stopped is seen to be gone. */
+/* Ranks that are gone come first: others stopped because of them. The word is read before the processes are checked,
+ * so that a rank that died before another stopped is found gone. */
 enum el_status el_presence_check(struct el_presence *presence)
 {
     int stopped = presence->stopped ? atomic_load(presence->stopped) : 0;
@@ -124,7 +124,7 @@ bool el_presence_is_raised(const struct el_presence *presence)
     return presence->stopped && atomic_load(presence->stopped) != 0;
 }
 
-/* "4711 (name) T ...", where the name may have anything in it. `states`: "T" of a signal, "t" of a tracer. */
+/* "4711 (name) T ...", where the name may contain anything. "T": stopped by a signal; "t": by a tracer. */
 static bool is_held(int pid, const char *states)
 {
     char path[32], line[512] = "";

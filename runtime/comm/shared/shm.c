@@ -1,8 +1,6 @@
-/* The communicator between processes of one host, through memory that all of them map (shm_memory.c): what comes from
- * el_comm_alloc is worked on in place, anything else goes by pieces through a staging area of each rank (engine.h).
- *
- * One segment holds the ranks' faces and staging areas. A rank that died makes no step: who waits looks every 100 ms
- * whether it still lives. This file is not for several hosts. */
+/* Processes of one host, through memory that all map (shm_memory.c): el_comm_alloc's is used in place, other memory
+ * goes through staging areas (engine.h). One segment holds faces and staging areas. A waiting rank checks every 100 ms
+ * whether the other still lives. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +31,6 @@ static struct segment_rank *segment_ranks(const struct el_shm_region *segment, i
     return (struct segment_rank *)(segment->base + faces_bytes(size));
 }
 
-/* ---- operations ---- */
-
 static enum el_status check_alive(void *owner, int rank)
 {
     const struct el_shm_group *group = owner;
@@ -54,9 +50,7 @@ static enum el_status open_mailboxes(void *state, enum el_status mine, const boo
     return el_shared_open_mail(&group->shared, EL_OK, partners, (void *)links.address, boxes, bytes);
 }
 
-/* ---- life ---- */
-
-/* Memory of el_comm_alloc stays with its buffers. */
+/* Memory of el_comm_alloc belongs to its buffers and stays. */
 static void close_group(void *state)
 {
     struct el_shm_group *group = state;
@@ -85,7 +79,7 @@ static enum el_status open_group(int rank, int size, struct el_shm_group **group
     return EL_OK;
 }
 
-/* `file`: of the whole segment. */
+/* `file`: the whole segment's. */
 static enum el_status enter(struct el_shm_group *group, int file)
 {
     struct el_shared *shared = &group->shared;
@@ -106,7 +100,6 @@ static enum el_status enter(struct el_shm_group *group, int file)
     return EL_OK;
 }
 
-/* All are in: who they are. */
 static void meet_processes(struct el_shm_group *group)
 {
     const struct segment_rank *ranks = segment_ranks(group->regions, group->shared.size);
@@ -116,7 +109,7 @@ static void meet_processes(struct el_shm_group *group)
     }
 }
 
-/* The faces' pages are the first rank's, and there from the beginning. */
+/* The first rank allocates the faces' pages at once. */
 static enum el_status create_segment(int size, int *file_p)
 {
     EL_TRY(el_shm_create(segment_bytes(size), false, file_p));
@@ -126,7 +119,7 @@ static enum el_status create_segment(int size, int *file_p)
     return el_fail(EL_ERR_HOST_MEMORY, "shm communicator: %zu bytes of shared memory", segment_bytes(size));
 }
 
-/* Every rank calls every collective of this, whatever failed before: nobody is left waiting. */
+/* Every rank makes all collective calls, whatever failed before. */
 static enum el_status join(struct el_shm_group *group, struct el_bootstrap *bootstrap)
 {
     int file = -1, first[2] = {(int)getpid(), -1};
@@ -138,7 +131,7 @@ static enum el_status join(struct el_shm_group *group, struct el_bootstrap *boot
     if (status == EL_OK) {
         if (group->shared.rank != 0) status = el_shm_open(first[0], first[1], &file);
         if (status == EL_OK) status = enter(group, file);
-        status = el_bootstrap_agree(bootstrap, status); /* also: all pids are there */
+        status = el_bootstrap_agree(bootstrap, status); /* also: all pids are set */
     }
     if (status == EL_OK) meet_processes(group);
     if (file >= 0) close(file);
@@ -159,7 +152,7 @@ static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
     return EL_OK;
 }
 
-/* ---- splitting: the parent group stands in for the bootstrap ---- */
+/* ---- splitting: the parent group replaces the bootstrap ---- */
 
 static enum el_status join_part(struct el_shm_group *parent, struct el_shm_group *group, int leader)
 {

@@ -1,5 +1,4 @@
-/* Memory that all ranks of a host map: files without a name (memfd), which one rank makes and the others open through
- * /proc. A place in it has the same number and offset on all ranks, wherever each has mapped it. */
+/* Memory that all ranks of a host map: memfds that one rank creates and the others open through /proc. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@
 
 enum { PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20 };
 
-/* Where none are set aside, making one succeeds and taking its pages does not. */
+/* Without reserved huge pages, creation succeeds and allocation fails. */
 static int create_huge(size_t bytes)
 {
     int file = memfd_create("evenload", MFD_CLOEXEC | MFD_HUGETLB);
@@ -65,7 +64,7 @@ enum el_status el_shm_map(struct el_shm_group *group, int file, size_t length, s
         return el_fail_errno("shm communicator: %zu bytes of shared memory", length);
     }
     madvise(memory, length, MADV_HUGEPAGE);
-    memset((char *)memory + own, 0, own_bytes); /* its pages are on this rank's node of memory */
+    memset((char *)memory + own, 0, own_bytes); /* places the pages on this rank's NUMA node */
     *region = (struct el_shm_region){
         .group = group, .number = ++group->n_regions, .base = memory, .length = length, .next = group->regions};
     group->regions = region;
@@ -115,7 +114,7 @@ static enum el_status map_all(struct el_shm_group *group, const uint64_t *files,
     return el_shm_map(group, *file, stride * (size_t)shared->size, stride * (size_t)shared->rank, bytes);
 }
 
-/* Each rank's part begins on a page of its own; all have room for the largest. */
+/* Each rank's part is page-aligned and as large as the largest. */
 enum el_status el_shm_alloc(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p)
 {
     struct el_shm_group *group = state;
@@ -136,7 +135,8 @@ enum el_status el_shm_alloc(void *state, size_t bytes, enum el_status mine, stru
     if (file >= 0) close(file);
     if (status != EL_OK) return status;
     struct el_shm_region *region = group->regions;
-    madvise(region->base, region->length, MADV_POPULATE_WRITE); /* the others' parts: no faults in the first steps */
+    madvise(region->base, region->length, MADV_POPULATE_WRITE); /* the others' parts: avoids page faults in the first
+                                                                 * steps */
     *memory_p = (struct el_lent_memory){
         .address = (uintptr_t)region->base + stride * (size_t)shared->rank, .release = el_shm_release, .owner = region};
     return EL_OK;
