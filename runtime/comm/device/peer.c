@@ -1,9 +1,7 @@
-/* The communicator between GPUs of one process for which one thread issues, without NCCL: copies from device to device,
- * and sums by the receiver's own kernels, its own data first, then by rank. Where NCCL is absent, or devices share a
- * card; what moves is what a real root would take and give (an all-reduce's root is member 0).
+/* GPUs of one process and one issuing thread, where NCCL is absent or devices share a card: copies between devices,
+ * and sums by the receiver's kernels, its own data first, then by rank. An all-reduce's root is member 0.
  *
- * Who gets something pulls it from those that give it, on the members' communication streams: they wait for one another
- * by events, and the host for nothing. What a member pulls is in its verb's row. */
+ * Receivers pull on their communication streams; members wait for one another by events, and the host never waits. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -20,7 +18,7 @@ struct peer_member {
 
 struct peer_group {
     int n;
-    _Atomic int open; /* members not closed yet, by threads of their own */
+    _Atomic int open; /* not closed yet, by any thread */
     struct peer_member members[];
 };
 
@@ -30,7 +28,7 @@ static bool sums_here(const struct peer_member *member, const struct el_comm_tas
            (task->verb == EL_COMM_REDUCE_SCATTER || member->rank == task->root);
 }
 
-/* Scratch lives across steps: up to 4 MiB, whatever is summed. */
+/* At most 4 MiB; kept across steps. */
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct peer_member *member = state;
@@ -51,14 +49,14 @@ static enum el_status copy(const struct peer_member *to, void *destination, cons
                                   from->place.device, bytes);
 }
 
-/* What `member` does next comes after what `other` has been given so far. */
+/* `member` waits for all work enqueued on `other` so far. */
 static enum el_status follow(const struct peer_member *member, const struct peer_member *other)
 {
     if (member == other) return EL_OK;
     return el_device_enqueue_wait(member->place.device, member->place.stream, other->place.device, other->place.stream);
 }
 
-/* destination[count] += source[count], a scratchful at a time. */
+/* destination[count] += source[count], by pieces of the scratch size. */
 static enum el_status add(const struct peer_member *to, char *destination, const struct peer_member *from,
                           const char *source, const struct el_comm_task *task)
 {
@@ -82,7 +80,7 @@ static enum el_status divide(const struct peer_member *member, void *result, con
     return el_device_enqueue_kernel(member->place.device, member->place.stream, EL_OP_SCALE, task->dtype, &args);
 }
 
-/* All that one member gets: what is its own first, then by rank. */
+/* Its own part first, then by rank. */
 static enum el_status pull_all(const struct el_comm_part *parts, int n, const struct el_comm_task *task, int to)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);
@@ -92,7 +90,7 @@ static enum el_status pull_all(const struct el_comm_part *parts, int n, const st
     for (int k = 0; k < n; k++) {
         int from = k == 0 ? to : k <= to ? k - 1 : k;
         if (!el_comm_goes(task, from, to)) continue;
-        /* What an all-reduce's root gives back is what it has got. */
+        /* The broadcast half of an all-reduce sends the reduced result. */
         bool again = task->verb == EL_COMM_BROADCAST && parts[from].task.verb == EL_COMM_ALL_REDUCE;
         const char *source = again ? parts[from].task.result : parts[from].task.data;
         source += row->all_data ? (size_t)to * bytes : 0;
@@ -108,8 +106,8 @@ static enum el_status pull_all(const struct el_comm_part *parts, int n, const st
     return EL_OK;
 }
 
-/* Where all pull from all, they wait for one another before the first does; a root waits for each in its turn. At the
- * end each waits for those who pulled from it: then its data may be used again. */
+/* Without a root all wait for one another before the first pull; with one, per pull. At the end each waits for those
+ * that pulled from it, so that its data may be reused. */
 static enum el_status move(const struct el_comm_part *parts, int n, const struct el_comm_task *task)
 {
     bool all = !el_comm_verb_row(task->verb)->has_root;
@@ -129,7 +127,7 @@ static enum el_status check_parts(const struct el_comm_part *parts, int n)
         return el_fail(EL_ERR_INTERNAL, "peer communicator: one thread has to issue for all %d members", group->n);
     for (int i = 0; i < n; i++) {
         int rank = ((const struct peer_member *)parts[i].state)->rank;
-        if (rank != i) /* parts[root] would not be the root's */
+        if (rank != i) /* parts[root] must be the root's */
             return el_fail(EL_ERR_INTERNAL, "peer communicator: member %d was issued as number %d: issue by rank", rank,
                            i);
         if (!el_comm_same_task(&parts[i].task, &parts->task))
@@ -150,13 +148,13 @@ static enum el_status enqueue(const struct el_comm_part *parts, int n)
     return move(parts, n, &task);
 }
 
-/* Kernels of devices add and scale. */
+/* The reductions that the devices' kernels have. */
 static bool reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
 {
     return (reduction == EL_COMM_SUM || reduction == EL_COMM_AVERAGE) && (dtype == EL_F32 || dtype == EL_F64);
 }
 
-/* An all-reduce's root takes from all, and gives to all. */
+/* An all-reduce is a star around its root. */
 static struct el_comm_traffic traffic(const void *state, const struct el_comm_shape *shape)
 {
     (void)state;
@@ -165,7 +163,7 @@ static struct el_comm_traffic traffic(const void *state, const struct el_comm_sh
     return el_comm_rounds_traffic(&star);
 }
 
-/* Nothing here waits for a member. */
+/* Nothing waits for a member. */
 static void abort_group(void *state)
 {
     (void)state;

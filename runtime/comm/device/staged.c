@@ -1,19 +1,16 @@
-/* A communicator that works on host memory, for devices whose memory the host cannot read: device, host, collective,
- * host, device. The fall-back that always works. The host thread waits for the stream and for the other members, so
- * nothing overlaps.
+/* Puts a host-memory communicator behind devices whose memory the host cannot read: device, host, collective, host,
+ * device. The host thread waits, so nothing overlaps. Copies use the member's communication stream and are complete,
+ * or their source is reusable, on return (device.h).
  *
- * Copies go through the member's communication stream, behind what the collective waits for; one to the host has ended
- * when it returns, and what one from the host reads may be overwritten then (device.h).
- *
- * Messages between members of one process go from device to device, through mailboxes there; between processes they
- * are staged as all else, and their mailboxes are the host's. */
+ * Messages within a process go from device to device, through device mailboxes; between processes they are staged,
+ * with mailboxes on the host. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/comm/shared/engine.h"
 
 struct staged {
-    struct el_comm_backend backend; /* the inner one's name over our operations */
+    struct el_comm_backend backend; /* the inner one's name over these ops */
     struct el_comm_ops ops;
     const struct el_comm_backend *inner;
     void *inner_state;
@@ -21,11 +18,11 @@ struct staged {
     int rank, size;
     void *host; /* [bytes] */
     size_t bytes;
-    struct el_device **devices; /* [size], of all members: messages go between these; NULL: through the host */
+    struct el_device **devices; /* [size], all members': for direct messages; NULL: through the host */
     struct el_lent_memory boxes;
 };
 
-/* An operation's two sides in host memory. What can be is in place there, whatever it is on the device. */
+/* Both sides in host memory; in place where possible. */
 struct layout {
     size_t data_bytes, result_bytes;
     size_t data_begin, result_begin;
@@ -54,7 +51,7 @@ static bool goes_directly(const struct staged *staged, const struct el_comm_task
     return staged->devices && el_comm_verb_row(task->verb)->is_link;
 }
 
-/* Grows between steps, never within one. */
+/* Grows only between steps. */
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct staged *staged = state;
@@ -95,14 +92,11 @@ static enum el_status run(void *state, const struct el_comm_task *task)
                                   layout.result_bytes);
 }
 
-/* ---- mailboxes ---- */
-
 static bool within_a_process(const struct staged *staged)
 {
     return staged->inner == &el_comm_local_backend;
 }
 
-/* One message's bytes, by the stream of who sends or receives. */
 static enum el_status move(void *mover, int partner, bool puts, void *to, const void *from, size_t bytes)
 {
     const struct staged *staged = mover;
@@ -111,7 +105,7 @@ static enum el_status move(void *mover, int partner, bool puts, void *to, const 
     return el_device_stream_synchronize(own, staged->place.stream);
 }
 
-/* Members tell one another where their mailboxes are. */
+/* Members exchange their devices. */
 static enum el_status meet_devices(struct staged *staged, enum el_status mine)
 {
     struct el_shared *shared = staged->inner_state; /* a member of `local` begins with it */
@@ -135,7 +129,7 @@ static void free_boxes(void *memory)
     free(memory);
 }
 
-/* In the host's memory: what other processes can reach, where that is asked for. */
+/* Host memory, shared with other processes if the backend needs that. */
 static enum el_status find_boxes(struct staged *staged, enum el_status mine, size_t bytes)
 {
     if (staged->inner->ops->alloc) return staged->inner->ops->alloc(staged->inner_state, bytes, mine, &staged->boxes);
@@ -156,7 +150,7 @@ static enum el_status open_mailboxes(void *state, enum el_status mine, const boo
     }
     for (int r = 0; partners && r < staged->size; r++) n += partners[r];
     mine = find_boxes(staged, mine, n * bytes);
-    if (mine != EL_OK && ops->alloc) return mine; /* so have all the others failed */
+    if (mine != EL_OK && ops->alloc) return mine; /* all others have failed too */
     boxes = (void *)staged->boxes.address;        /* NOLINT(performance-no-int-to-ptr): memory */
     return ops->open_mailboxes(staged->inner_state, mine, partners, boxes, bytes);
 }
@@ -167,7 +161,6 @@ static void set_timeout(void *state, int64_t timeout_ns)
     if (staged->inner->ops->set_timeout) staged->inner->ops->set_timeout(staged->inner_state, timeout_ns);
 }
 
-/* The inner group splits, and its part is staged too. */
 static enum el_status split_inner(void *state, enum el_status mine, struct el_comm_split *split)
 {
     struct staged *staged = state;
@@ -216,7 +209,7 @@ enum el_status el_staged_wrap(const struct el_comm_place *place, int rank, int s
     staged->ops = *(*backend)->ops;
     staged->ops.run = run;
     staged->ops.reserve = reserve;
-    staged->ops.alloc = NULL; /* what the inner one has is no memory of the device */
+    staged->ops.alloc = NULL; /* the inner one's is host memory */
     if (staged->ops.open_mailboxes) staged->ops.open_mailboxes = open_mailboxes;
     staged->ops.brings_boxes = !within_a_process(staged);
     if (staged->ops.traffic) staged->ops.traffic = traffic;
@@ -229,7 +222,7 @@ enum el_status el_staged_wrap(const struct el_comm_place *place, int rank, int s
     return EL_OK;
 }
 
-/* Members of one process, each with a thread: `local` behind the devices' memories. */
+/* Members of one process with a thread each: `local` behind device memory. */
 static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
 {
     const struct el_comm_backend *inner = &el_comm_local_backend;
@@ -239,7 +232,7 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
     while (status == EL_OK && n_wrapped < n) {
         const struct el_comm_backend *backend = inner;
         status = el_staged_wrap(&places[n_wrapped], n_wrapped, n, &backend,
-                                &states[n_wrapped]); /* which closes it if it fails */
+                                &states[n_wrapped]); /* closes the state on failure */
         n_wrapped++;
     }
     if (status == EL_OK) return EL_OK;

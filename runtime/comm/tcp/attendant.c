@@ -1,10 +1,9 @@
-/* A group's attendant: a thread that sleeps until somebody connects, mail comes, or a neighbour has something to say.
+/* A group's attendant: a thread that sleeps until somebody connects, mail comes, or a neighbour raises an alarm.
  *
- * Each rank keeps a connection to the next rank on which nothing is said but alarms: that a rank gave up, or is gone. A
- * rank that ended without a farewell is gone, and so is one whose host answers no more: the kernel asks there by itself
- * (el_tcp_expect_answers). Whoever notices tells all its neighbours, and so it goes round the ring: all know who it
- * was. The bootstrap's neighbours are rank 0 and each other rank. Data connections have no such patience of their own:
- * a rank that computes for long is not gone. */
+ * Each rank has an alarm connection to the next rank (in the bootstrap: rank 0 with each other), on which a rank tells
+ * that it gave up. A rank that ends without a farewell is gone, and so is one whose host stops answering keep-alives
+ * (el_tcp_expect_answers). Whoever notices tells its neighbours, and so on round the ring. Data connections have no
+ * such limit: a rank that computes for long is not gone. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -23,16 +22,14 @@ enum alarm_kind { FAREWELL = 1, GIVEN_UP, END_JOB, ASK, ANSWER };
 
 struct alarm_message {
     uint32_t kind;
-    int32_t rank, exit_status; /* of END_JOB: who ends it, and how */
+    int32_t rank, exit_status; /* of END_JOB: who ends it */
     uint32_t zero;
     char reason[EL_TCP_REASON_BYTES];
 };
 
 enum { HALF_MESSAGE_NS = 1000000000, PATIENCE_NS = 1000000000 };
 
-/* ---- giving up ---- */
-
-/* Under the mutex. What does not fit into a connection at once finds nobody there any more. */
+/* Under the mutex. If a message does not fit into the connection's buffer, nobody reads there any more. */
 static void tell(struct el_tcp_group *group, const struct alarm_message *message, int only, int but)
 {
     for (int i = 0; i < group->size; i++) {
@@ -78,7 +75,7 @@ enum el_status el_tcp_fail_aborted(struct el_tcp_group *group)
     return status;
 }
 
-/* The reason may be on its way: whoever gives up says why before it closes anything. */
+/* Waits for the reason: a rank that gives up sends it before it closes anything. */
 enum el_status el_tcp_fail_rank(struct el_tcp_group *group, int rank, int number)
 {
     int64_t until_ns = el_clock_ns() + PATIENCE_NS;
@@ -113,9 +110,7 @@ enum el_status el_tcp_wait(struct el_tcp_group *group, struct pollfd *polls, int
                    (double)group->timeout_ns * 1e-9, name);
 }
 
-/* ---- the job ---- */
-
-/* A job that was ended has not succeeded, whatever a peer says. */
+/* An ended job never succeeds, whatever the peer says. */
 static int failing(int exit_status)
 {
     return exit_status & 0xff ? exit_status : 1;
@@ -152,7 +147,7 @@ void el_tcp_silent(struct el_tcp_group *group, char *text, size_t bytes)
     pthread_mutex_unlock(&group->mutex);
 }
 
-/* Under the mutex: what is said while all is well. */
+/* Under the mutex. */
 static void take(struct el_tcp_group *group, int rank, const struct alarm_message *message)
 {
     const struct alarm_message answer = {.kind = ANSWER};
@@ -167,9 +162,7 @@ static void take(struct el_tcp_group *group, int rank, const struct alarm_messag
     _exit(failing(message->exit_status));
 }
 
-/* ---- the thread ---- */
-
-/* A neighbour speaks, or is gone. Only the attendant reads there, and changes `left`. */
+/* Only the attendant reads there and changes `left`. */
 static void hear(struct el_tcp_group *group, int rank, int socket)
 {
     struct alarm_message message = {.kind = 0};
@@ -200,7 +193,7 @@ struct rota {
         enum el_tcp_lane lane;
         bool from;
     } * duties;
-    bool *ended; /* [2 * size] mail to and from a rank: nothing more comes there */
+    bool *ended; /* [2 * size] mail to and from a rank: nothing more will come */
     int n;
 };
 
@@ -228,8 +221,7 @@ static void gather(struct el_tcp_group *group, struct rota *rota)
     }
 }
 
-/* A rank that left had made its connection before it said farewell, if it sent anything: then that connection's end
- * comes after all mail. */
+/* A rank that left had connected before its farewell if it sent anything, so its mail ends with that connection. */
 static void note_end_of_mail(struct el_tcp_group *group, const struct rota *rota, int rank)
 {
     struct el_tcp_peer *peer = &group->peers[rank];

@@ -1,5 +1,5 @@
-/* The bootstrap `tcp`: collectives between rank 0 and each other rank, over the data connections of the meeting. A
- * message is its kind and its length, then its bytes; the kinds catch ranks that call different collectives. */
+/* The bootstrap `tcp`: collectives between rank 0 and each other rank, over the meeting's data connections. A message
+ * is kind, length, bytes; a wrong kind reveals ranks in different collectives. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -15,8 +15,7 @@
 #include "runtime/comm/tcp/comm_tcp.h"
 #include "runtime/comm/tcp/meeting.h"
 
-/* TEXT_MAX: no rank's text comes near; a length beyond it is not one of ours. OTHER_FILES: what a process has open
- * beside its connections. */
+/* TEXT_MAX: no valid text is longer. OTHER_FILES: open files beside the connections. */
 enum { PATIENCE_S = 60, TEXT_MAX = 256 << 20, OTHER_FILES = 32 };
 
 enum message_kind { MESSAGE_GATHER = 1, MESSAGE_BROADCAST };
@@ -28,10 +27,10 @@ struct message_head {
 
 struct world {
     struct el_bootstrap base;
-    struct el_tcp_group *group; /* connections of rank 0 with each other one; NULL: alone */
+    struct el_tcp_group *group; /* NULL: size 1 */
 };
 
-/* ---- what meeting.h promises to both of its sides ---- */
+/* ---- shared by both sides of the meeting ---- */
 
 uint64_t el_tcp_token(const struct el_rendezvous *rendezvous)
 {
@@ -39,9 +38,9 @@ uint64_t el_tcp_token(const struct el_rendezvous *rendezvous)
     uint64_t hash = EL_HASH_BEGIN;
     for (int i = 0; i < 2; i++) {
         const char *part = parts[i] ? parts[i] : "";
-        hash = el_hash(hash, part, strlen(part) + 1); /* with its end: where the other begins */
+        hash = el_hash(hash, part, strlen(part) + 1); /* with the terminator, which separates the parts */
     }
-    /* torchrun calls jobs "none" that were given no name: two of them side by side have different ports. */
+    /* torchrun calls unnamed jobs "none"; the port tells two of them apart. */
     return (hash ^ (uint64_t)rendezvous->port) * EL_HASH_PRIME;
 }
 
@@ -63,8 +62,6 @@ void el_tcp_link_close(struct el_tcp_link *link)
     }
 }
 
-/* ---- collectives ---- */
-
 static int socket_to(const struct world *world, int rank)
 {
     return atomic_load(&world->group->peers[rank].to[EL_TCP_LANE_DATA]);
@@ -85,7 +82,7 @@ static enum el_status read_bytes(struct world *world, int rank, void *data, size
     return number == 0 ? EL_OK : el_tcp_fail_rank(world->group, rank, number);
 }
 
-/* Until it says something. */
+/* Waits until the rank sends something. */
 static enum el_status await_rank(struct world *world, int rank)
 {
     struct pollfd waits = {.fd = socket_to(world, rank), .events = POLLIN};
@@ -156,7 +153,7 @@ static enum el_status broadcast(struct el_bootstrap *bootstrap, void *data, size
     return read_bytes(world, 0, data, bytes);
 }
 
-/* Rank 0 may have several; the ring's neighbour comes in by the last rank's. */
+/* Rank 0 may have several; the ring's neighbour uses the last rank's. */
 static void address(const struct el_bootstrap *bootstrap, char *text, size_t bytes)
 {
     const struct world *world = (const struct world *)bootstrap;
@@ -165,8 +162,6 @@ static void address(const struct el_bootstrap *bootstrap, char *text, size_t byt
     el_tcp_address(socket_to(world, bootstrap->rank == 0 ? bootstrap->size - 1 : 0), false, mine);
     snprintf(text, bytes, "%s", mine);
 }
-
-/* ---- life ---- */
 
 static void end_job(struct el_bootstrap *bootstrap, int exit_status)
 {
@@ -196,7 +191,6 @@ static const struct el_bootstrap_ops tcp_ops = {
     .close = close_world,
 };
 
-/* Where the others are, as long as that can be asked; and that they are expected to answer. */
 static void take_link(struct el_tcp_peer *peer, struct el_tcp_link link)
 {
     atomic_store(&peer->to[EL_TCP_LANE_DATA], link.sockets[EL_TCP_DATA]);

@@ -1,5 +1,5 @@
-/* The communicator `tcp`: sockets between ranks on any hosts, the place that gloo has in PyTorch. This file opens,
- * aborts, splits and closes it, and chooses between its algorithms; see comm_tcp.h for who does what. */
+/* The communicator `tcp`: sockets between ranks on any hosts, like gloo in PyTorch. This file opens, aborts, splits
+ * and closes it and chooses algorithms; see comm_tcp.h. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,9 @@
 #include "runtime/comm/rounds.h"
 #include "runtime/comm/tcp/comm_tcp.h"
 
-/* NEIGHBOURS_S: all come to each other at about the same time. */
+/* All ranks connect at about the same time. */
 enum { NEIGHBOURS_S = 30 };
 static const char KIND[] = "tcp communicator";
-
-/* ---- life ---- */
 
 static void free_group(struct el_tcp_group *group)
 {
@@ -69,7 +67,7 @@ void el_tcp_close(void *state)
     free_group(state);
 }
 
-/* The ring of alarms: this rank's to the next one, and the one before has come. */
+/* The ring of alarms: connects to the next rank, waits for the one before. */
 enum el_status el_tcp_join(struct el_tcp_group *group)
 {
     int next = el_comm_wrap(group->rank + 1, group->size), before = el_comm_wrap(group->rank - 1, group->size), to;
@@ -113,17 +111,16 @@ static void set_timeout(void *state, int64_t timeout_ns)
     ((struct el_tcp_group *)state)->timeout_ns = timeout_ns;
 }
 
-/* ---- splitting: the parent's own all-gathers stand in for the bootstrap. Every member listens before it says where,
- * so that whoever knows the place can connect ---- */
+/* ---- splitting: the parent's all-gathers replace the bootstrap; every member listens before it tells its address
+ * ---- */
 
-/* What a member tells all others. */
 struct card {
     uint64_t word, key;
-    char row[EL_TCP_ROW_BYTES]; /* "": it will be in no group */
+    char row[EL_TCP_ROW_BYTES]; /* "": in no group */
     char failure[128];          /* "": none */
 };
 
-/* EL_OK where all are well; else this member's own failure, or the first one's. */
+/* EL_OK if all are; else this member's own failure, or the first one's. */
 static enum el_status agree(struct el_tcp_group *parent, enum el_status mine, struct card *card, struct card *cards)
 {
     struct el_error own;
@@ -151,7 +148,7 @@ static enum el_status prepare(struct el_tcp_group *parent, const struct el_comm_
     return el_tcp_mesh_listen(*group_p, parent->peers[parent->rank].address, card->row);
 }
 
-/* The first member's key is the group's: another group's first member has another one. */
+/* The group's key is its first member's. */
 static enum el_status join(struct el_tcp_group *group, const struct el_comm_split *split, const struct card *cards,
                            const int *members)
 {
@@ -203,13 +200,11 @@ static enum el_status split_group(void *state, enum el_status mine, struct el_co
     return status;
 }
 
-/* ---- choosing ---- */
-
-/* Few: all messages count, as each costs its ranks the processor; ps has fewest. An all-reduce of 1 KiB over loopback,
- * 3 and 4 ranks on 2 cores: 45 and 80 us by ps, 113 and 150 by direct, 97 and 131 by the ring (a quarter of 40 calls
- * took less). ps was ahead up to 64 KiB, but all bytes pass rank 0: FEW_BYTES of 4 ranks need about the time that is
- * saved at 1 Gbit/s. Small: messages that follow one another count, of which direct has fewest. Large: bytes count, and
- * a ring or a chain has least of them at the busiest rank. */
+/* Up to FEW_BYTES the total number of messages decides, since each costs CPU time: ps has fewest. Measured: an
+ * all-reduce of 1 KiB over loopback, 3 and 4 ranks on 2 cores: 45 and 80 us by ps, 113 and 150 by direct, 97 and
+ * 131 by ring. ps won up to 64 KiB, but rank 0's link would lose that gain at 1 Gbit/s. Up to SMALL_BYTES the
+ * number of consecutive messages decides: direct has fewest. Beyond, the bytes of the busiest rank: a ring or
+ * chain has fewest. */
 enum { FEW_BYTES = 2048, SMALL_BYTES = 64 * 1024 };
 
 static enum el_comm_algorithm choose(const struct el_comm_shape *shape)

@@ -1,4 +1,4 @@
-/* The other ranks' side of the meeting: knocks until rank 0 opens, and waits there until all have come. */
+/* The other ranks' side of the meeting: connect until rank 0 answers, then wait until all have come. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,20 +8,20 @@
 #include "runtime/comm/tcp/meeting.h"
 #include "runtime/comm/tcp/socket.h"
 
-/* ONE_OF_MANY_NS: what a port that may be somebody else's has for an answer. HOST_S: rank 0 begins to wait later than
- * the first guest may do, and has the last word. */
+/* ONE_OF_MANY_NS: time to answer for a port that may belong to another program. HOST_S: rank 0's time starts later
+ * than a guest's. */
 enum { PAUSE_NS = 10000000, PAUSE_MAX_NS = 500000000, HOST_S = 30 };
 static const int64_t ONE_OF_MANY_NS = 2000000000;
 
 struct visit {
     const struct el_rendezvous *rendezvous;
     int64_t deadline_ns;
-    int port;                   /* where rank 0 was last looked for */
-    bool over;                  /* another attempt is of no use */
-    char why[EL_TCP_WHY_BYTES]; /* of the last attempt */
+    int port;                   /* tried last */
+    bool over;                  /* retrying is useless */
+    char why[EL_TCP_WHY_BYTES]; /* the last attempt's failure */
 };
 
-/* Waits for a verdict; false: not rank 0 of any job, or the end of it. */
+/* Waits for a verdict; false: not rank 0 of any job, or it has closed. */
 static bool hear(struct visit *visit, int socket, int64_t deadline_ns, struct el_tcp_answer *answer_p)
 {
     int number = el_tcp_read(socket, answer_p, sizeof *answer_p, deadline_ns);
@@ -45,11 +45,11 @@ static bool say_hello(struct visit *visit, int socket, enum el_tcp_channel chann
                                  .token = el_tcp_token(r)};
     int64_t deadline_ns = visit->deadline_ns, soon_ns = el_clock_ns() + ONE_OF_MANY_NS;
     if (r->n_ports > 1 && soon_ns < deadline_ns) deadline_ns = soon_ns;
-    el_tcp_write(socket, &hello, sizeof hello); /* one who closes already is found by reading */
+    el_tcp_write(socket, &hello, sizeof hello); /* a closed connection shows when reading */
     return hear(visit, socket, deadline_ns, answer_p);
 }
 
-/* One attempt to be noted at visit->port. EL_ERR_ABSENT: another one may do better. */
+/* One attempt at visit->port. EL_ERR_ABSENT: retry. */
 static enum el_status knock(struct visit *visit, enum el_tcp_channel channel, int *socket_p)
 {
     const struct el_rendezvous *r = visit->rendezvous;
@@ -72,7 +72,7 @@ static enum el_status knock(struct visit *visit, enum el_tcp_channel channel, in
     return EL_OK;
 }
 
-/* Through the ports in turn, ever more slowly. */
+/* Cycles through the ports with growing pauses. */
 static enum el_status knock_until_heard(struct visit *visit, int *socket_p)
 {
     const struct el_rendezvous *r = visit->rendezvous;
@@ -112,7 +112,7 @@ enum el_status el_tcp_visit(const struct el_rendezvous *rendezvous, struct el_tc
         .rendezvous = rendezvous, .deadline_ns = el_tcp_deadline_ns(rendezvous), .port = rendezvous->port};
     enum el_status status = knock_until_heard(&visit, &link->sockets[EL_TCP_DATA]);
     if (status == EL_OK) status = knock(&visit, EL_TCP_ALARM, &link->sockets[EL_TCP_ALARM]);
-    /* Rank 0 may have ended the meeting in between: then the first connection has its words. */
+    /* If rank 0 has ended the meeting meanwhile, the first connection has the reason. */
     if (status == EL_OK || status == EL_ERR_ABSENT) status = wait_for_welcome(&visit, link->sockets[EL_TCP_DATA]);
     if (status == EL_OK && link->sockets[EL_TCP_ALARM] < 0)
         status =

@@ -1,5 +1,4 @@
-/* Rank 0's side of the meeting: one loop over the listener and everyone who has come, so that a guest who says nothing
- * keeps nobody else waiting. */
+/* Rank 0's side of the meeting: one loop over the listener and all guests, so that a silent guest delays nobody. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,11 +12,10 @@
 #include "runtime/comm/tcp/meeting.h"
 #include "runtime/comm/tcp/socket.h"
 
-/* TICK_NS: how often guests that say nothing are looked at. GUESTS_MAX: one more takes the place of the one that has
- * been silent longest. */
+/* TICK_NS: interval of checking silent guests. GUESTS_MAX: one more replaces the longest silent one. */
 enum { GUESTS_MAX = 64, SILENCE_S = 5, TICK_NS = 500000000 };
 
-/* Came, and has not yet said who it is. */
+/* Connected, hello incomplete. */
 struct guest {
     int socket;
     int64_t since_ns;
@@ -33,17 +31,15 @@ struct meeting {
     struct guest guests[GUESTS_MAX];
     int n_guests, n_strays;
     char stray[EL_TCP_ADDRESS_BYTES]; /* the last one's address */
-    char contradiction[160];          /* what the last rank that contradicts us was told; "": there was none */
+    char contradiction[160];          /* the last rank that contradicts us; "": none */
     struct pollfd *polls;
 };
-
-/* ---- words ---- */
 
 static void answer(int socket, enum el_tcp_verdict verdict, const char *text)
 {
     struct el_tcp_answer words = {.magic = EL_TCP_ANSWER_MAGIC, .verdict = verdict};
     snprintf(words.text, sizeof words.text, "%s", text);
-    el_tcp_write(socket, &words, sizeof words); /* one who has gone is found by the next poll */
+    el_tcp_write(socket, &words, sizeof words); /* a closed connection shows at the next poll */
 }
 
 static void answer_all(const struct meeting *m, enum el_tcp_verdict verdict, const char *text)
@@ -74,8 +70,6 @@ static enum el_status fail_late(const struct meeting *m)
                    *m->contradiction ? m->contradiction : "was it started?");
 }
 
-/* ---- guests ---- */
-
 static void dismiss(struct meeting *m, int i)
 {
     m->guests[i] = m->guests[--m->n_guests];
@@ -97,8 +91,8 @@ static void turn_oldest_away(struct meeting *m)
     turn_away(m, oldest);
 }
 
-/* Whoever is at the door, however many have come to keep others out: those of this job say at once who they are. One
- * who comes now is heard before he can be the oldest. */
+/* Even if many connect to keep others out: the job's ranks introduce themselves at once, and each new one is heard
+ * before it can be the oldest. */
 static enum el_status take_connections(struct meeting *m)
 {
     for (int i = 0; i < GUESTS_MAX - 1; i++) {
@@ -120,8 +114,8 @@ static enum el_status take_connections(struct meeting *m)
     return EL_OK;
 }
 
-/* Whether one who knows the job's token says what goes with our own words; else why not. It may be a rank that was told
- * wrong or a stranger: in either case the ranks that belong here may still come. */
+/* Whether a guest with the right token agrees with us; else why not. The meeting goes on: the right ranks may still
+ * come. */
 static bool fits(const struct meeting *m, const struct guest *guest, char *why, size_t bytes)
 {
     const struct el_tcp_hello *hello = &guest->hello;
@@ -138,7 +132,6 @@ static bool fits(const struct meeting *m, const struct guest *guest, char *why, 
     return false;
 }
 
-/* The hello is whole. */
 static void admit(struct meeting *m, int i)
 {
     struct guest guest = m->guests[i];
@@ -157,7 +150,7 @@ static void admit(struct meeting *m, int i)
     }
 }
 
-/* Something came from guest `i`, or its end. */
+/* Reads from guest `i`. */
 static void listen_to(struct meeting *m, int i)
 {
     struct guest *guest = &m->guests[i];
@@ -172,9 +165,7 @@ static void listen_to(struct meeting *m, int i)
         admit(m, i);
 }
 
-/* ---- the loop ---- */
-
-/* The listener, then the guests, then who has been noted: these say nothing more, so that news of one is its end. */
+/* The listener, the guests, then admitted ranks: these send nothing more, so an event there is their end. */
 static int gather_polls(struct meeting *m)
 {
     int n = 0;
@@ -188,7 +179,7 @@ static int gather_polls(struct meeting *m)
 static enum el_status hear_all(struct meeting *m)
 {
     int64_t now_ns = el_clock_ns();
-    int n_guests = m->n_guests; /* before any of them is dismissed; backwards, since the last takes a gap's place */
+    int n_guests = m->n_guests; /* before dismissals; backwards, since the last guest fills a gap */
     bool comes = m->polls[0].revents != 0;
     for (int rank = 1; rank < m->rendezvous->size; rank++)
         if (m->polls[n_guests + rank].revents)
@@ -217,7 +208,7 @@ static enum el_status receive_all(struct meeting *m)
     return EL_OK;
 }
 
-/* A socket taken over, or the first port that is free. */
+/* The socket passed in, or the first free port. */
 static enum el_status open_listener(const struct el_rendezvous *r, int *listener_p)
 {
     int n_ports = r->n_ports > 1 ? r->n_ports : 1, number = 0;

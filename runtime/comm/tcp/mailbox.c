@@ -1,5 +1,5 @@
-/* Sending into a rank's mailbox, and taking out of one's own. What crosses: a head and a message's bytes one way; the
- * other way how many bytes were taken. */
+/* Sends into a rank's mailbox and receives from one's own. On the wire: head and bytes one way, the count of bytes
+ * taken the other way. */
 #include "runtime/comm/tcp/comm_tcp.h"
 
 #include <errno.h>
@@ -21,8 +21,6 @@ static size_t bytes_of(const struct el_comm_task *task)
     return task->count * el_dtype_bytes(task->dtype);
 }
 
-/* ---- the sender ---- */
-
 static enum el_status wait_for_room(struct el_tcp_group *group, int rank, size_t bytes)
 {
     struct el_tcp_peer *peer = &group->peers[rank];
@@ -33,7 +31,7 @@ static enum el_status wait_for_room(struct el_tcp_group *group, int rank, size_t
     }
 }
 
-/* `optional`: it is no failure that the other end has gone. */
+/* `optional`: the other end may be gone. */
 static enum el_status put_all(struct el_tcp_group *group, int rank, int socket, const void *data, size_t bytes,
                               bool optional)
 {
@@ -70,9 +68,7 @@ bool el_tcp_mail_hear(struct el_tcp_group *group, int rank)
     return true;
 }
 
-/* ---- the receiver's attendant ---- */
-
-/* Bytes of a stretch of the box that lie behind one another, from its byte `at` on. */
+/* Contiguous bytes of the ring buffer, from byte `at` of the message on. */
 static size_t unbroken(const struct el_tcp_group *group, size_t begin, size_t at, size_t bytes, size_t *where_p)
 {
     size_t box = group->mailbox_bytes, where = box ? (begin + at) % box : 0;
@@ -80,7 +76,6 @@ static size_t unbroken(const struct el_tcp_group *group, size_t begin, size_t at
     return bytes - at < box - where ? bytes - at : box - where;
 }
 
-/* The head has come. */
 static bool open_letter(struct el_tcp_group *group, struct el_tcp_post *post)
 {
     struct head head;
@@ -97,7 +92,6 @@ static bool open_letter(struct el_tcp_group *group, struct el_tcp_post *post)
     return post->coming;
 }
 
-/* All of it has come. */
 static void deliver(struct el_tcp_group *group, struct el_tcp_post *post)
 {
     pthread_mutex_lock(&group->mutex);
@@ -126,7 +120,7 @@ bool el_tcp_mail_take(struct el_tcp_group *group, int rank)
         post->done += (size_t)got;
         if (post->done < bytes) continue;
         if (!post->coming && !open_letter(group, post)) return false;
-        if (post->done == post->coming->bytes) deliver(group, post); /* an empty one has come with its head */
+        if (post->done == post->coming->bytes) deliver(group, post); /* an empty one is complete with its head */
     }
 }
 
@@ -140,9 +134,7 @@ void el_tcp_mail_clear(struct el_tcp_post *post)
     }
 }
 
-/* ---- the receiver ---- */
-
-/* The oldest with this tag; NULL: none. */
+/* The oldest with the tag; NULL: none. */
 static struct el_tcp_letter *find(struct el_tcp_group *group, struct el_tcp_post *post, int tag)
 {
     pthread_mutex_lock(&group->mutex);
@@ -152,7 +144,7 @@ static struct el_tcp_letter *find(struct el_tcp_group *group, struct el_tcp_post
     return letter;
 }
 
-/* The oldest ones leave that were taken; returns their bytes. */
+/* Frees the oldest taken ones; returns their bytes. */
 static uint64_t let_go(struct el_tcp_group *group, struct el_tcp_post *post, struct el_tcp_letter *taken)
 {
     uint64_t bytes = 0;
@@ -184,7 +176,7 @@ static enum el_status take(struct el_tcp_group *group, const struct el_comm_task
         memcpy((char *)task->result + at, post->box + where, most);
     }
     uint64_t room = let_go(group, post, letter);
-    /* A sender may end before all that it sent is taken. */
+    /* The sender may have ended already. */
     return room ? put_all(group, task->root, socket, &room, sizeof room, true) : EL_OK;
 }
 
@@ -194,15 +186,13 @@ enum el_status el_tcp_receive(struct el_tcp_group *group, const struct el_comm_t
     struct el_tcp_post *post = &group->peers[task->root].post;
     struct pollfd polls[1];
     for (;;) {
-        bool ended = atomic_load(&post->ended); /* before the last look */
+        bool ended = atomic_load(&post->ended); /* read before the last search */
         if ((letter = find(group, post, task->tag))) break;
         if (ended) return el_tcp_fail_rank(group, task->root, 0);
         EL_TRY(el_tcp_wait(group, polls, 1, task->root));
     }
     return take(group, task, letter);
 }
-
-/* ---- opening ---- */
 
 static void give_boxes(struct el_tcp_group *group, const bool *partners, char *boxes, size_t bytes)
 {
@@ -215,7 +205,7 @@ static void give_boxes(struct el_tcp_group *group, const bool *partners, char *b
     pthread_mutex_unlock(&group->mutex);
 }
 
-/* Another member may send as soon as all have said that they can. */
+/* Another member may send as soon as all have agreed. */
 enum el_status el_tcp_open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
 {
     struct el_tcp_group *group = state;

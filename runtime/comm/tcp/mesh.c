@@ -1,7 +1,6 @@
-/* The connections of the communicator `tcp`. Each rank listens at the address by which it and rank 0 reach each other,
- * on a port of its own, as long as the communicator is open; all know all addresses from the beginning. Whoever has
- * something to send connects: the kernel of the other side answers, so that no order of connecting can deadlock, and
- * the attendant there takes the connection when it comes. */
+/* Connections of the communicator `tcp`. Each rank listens on a port of its own as long as the communicator is open;
+ * all know all addresses. Who has something to send connects: the other side's kernel accepts, so no order can
+ * deadlock. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -26,9 +25,7 @@ void el_tcp_name(const struct el_tcp_group *group, int rank, char name[EL_TCP_NA
     snprintf(name, EL_TCP_NAME_BYTES, "rank %d (host %s)", rank, group->peers[rank].host);
 }
 
-/* ---- the list of addresses ---- */
-
-/* Bootstraps that know no address serve ranks of one host: there the loopback is one. Collective. */
+/* A bootstrap without addresses serves ranks of one host, which use the loopback. Collective. */
 static enum el_status find_address(struct el_bootstrap *bootstrap, char address[EL_TCP_ADDRESS_BYTES])
 {
     el_bootstrap_address(bootstrap, address, EL_TCP_ADDRESS_BYTES);
@@ -67,10 +64,10 @@ uint64_t el_tcp_mesh_key(void)
 {
     uint64_t key;
     if (getrandom(&key, sizeof key, 0) == (ssize_t)sizeof key) return key;
-    return (uint64_t)el_clock_ns() ^ (uint64_t)getpid() << 40; /* an old kernel: hard to guess only */
+    return (uint64_t)el_clock_ns() ^ (uint64_t)getpid() << 40; /* old kernel: only hard to guess */
 }
 
-/* Everyone's row, and rank 0's key. Collective. */
+/* Shares all rows and rank 0's key. Collective. */
 static enum el_status share_list(struct el_tcp_group *group, struct el_bootstrap *bootstrap, const char *row)
 {
     char *rows = calloc((size_t)group->size, EL_TCP_ROW_BYTES);
@@ -85,7 +82,7 @@ static enum el_status share_list(struct el_tcp_group *group, struct el_bootstrap
     return status;
 }
 
-/* Every rank calls every collective of this, whatever failed before: nobody is left waiting. */
+/* Every rank makes all collective calls, whatever failed before. */
 enum el_status el_tcp_mesh_open(struct el_tcp_group *group, struct el_bootstrap *bootstrap)
 {
     char address[EL_TCP_ADDRESS_BYTES], row[EL_TCP_ROW_BYTES] = "";
@@ -94,8 +91,6 @@ enum el_status el_tcp_mesh_open(struct el_tcp_group *group, struct el_bootstrap 
     status = el_bootstrap_agree(bootstrap, status);
     return status == EL_OK ? share_list(group, bootstrap, row) : status;
 }
-
-/* ---- making and taking ---- */
 
 static enum el_status connect_to(struct el_tcp_group *group, int rank, int *socket_p)
 {
@@ -149,7 +144,7 @@ static struct el_tcp_guest dismiss(struct el_tcp_group *group, int i)
     return guest;
 }
 
-/* What guest `i` says. Others than those who belong here are turned away. */
+/* Reads from guest `i`; refuses strangers. */
 static void hear(struct el_tcp_group *group, int i)
 {
     struct el_tcp_guest *guest = &group->guests[i];
@@ -173,7 +168,7 @@ static void hear_all(struct el_tcp_group *group)
     for (int i = group->n_guests - 1; i >= 0; i--) hear(group, i);
 }
 
-/* One who comes is heard before he can be the first of many: those who belong here speak at once. */
+/* A new guest is heard before it can be the first of many: members introduce themselves at once. */
 void el_tcp_mesh_take(struct el_tcp_group *group)
 {
     int socket;
@@ -182,7 +177,7 @@ void el_tcp_mesh_take(struct el_tcp_group *group)
         int number = el_tcp_accept(group->listener, el_clock_ns(), &socket);
         if (group->n_guests == EL_TCP_GUESTS || (number == EMFILE && group->n_guests > 0))
             close(dismiss(group, 0).socket);
-        if (number != 0) return; /* nobody, or gone again */
+        if (number != 0) return; /* none pending */
         group->guests[group->n_guests] = (struct el_tcp_guest){.socket = socket, .since_ns = el_clock_ns()};
         hear(group, group->n_guests++);
     }

@@ -1,4 +1,4 @@
-/* Sockets over getaddrinfo, poll and the non-blocking calls. It knows nothing of ranks. */
+/* Sockets over getaddrinfo, poll and the non-blocking calls. */
 #include "runtime/comm/tcp/socket.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 #include "runtime/base/clock.h"
 
-/* A host that is gone without a word (its power failed, a cable was cut) is noticed after KEEP_IDLE_S + KEEP_COUNT *
- * KEEP_EVERY_S seconds of silence, or when sent data was not acknowledged for UNHEARD_MS. */
+/* A host that vanishes silently is noticed after KEEP_IDLE_S + KEEP_COUNT * KEEP_EVERY_S seconds of silence, or when
+ * data is unacknowledged for UNHEARD_MS. */
 enum { BACKLOG = 128, KEEP_IDLE_S = 3, KEEP_EVERY_S = 1, KEEP_COUNT = 4, UNHEARD_MS = 7000, CONNECT_US = 3000000 };
 
 static void set(int socket, int level, int name, int value)
@@ -37,7 +37,6 @@ void el_tcp_expect_answers(int socket)
     set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, UNHEARD_MS);
 }
 
-/* Until the socket is ready or the deadline has passed. */
 static int wait_for(int socket, short events, int64_t deadline_ns)
 {
     for (;;) {
@@ -51,8 +50,6 @@ static int wait_for(int socket, short events, int64_t deadline_ns)
         if (errno != EINTR) return errno;
     }
 }
-
-/* ---- listening ---- */
 
 static bool is_loopback(const struct sockaddr *address)
 {
@@ -77,7 +74,7 @@ static int listen_at(const struct sockaddr *address, socklen_t length, int *list
     return 0;
 }
 
-/* On IPv6, which takes IPv4 too; where there is none, on IPv4. */
+/* IPv6 with IPv4; without IPv6, IPv4. */
 static int listen_everywhere(int port, int *listener_p)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
@@ -87,7 +84,7 @@ static int listen_everywhere(int port, int *listener_p)
     return listen_at((const struct sockaddr *)&four, sizeof four, listener_p);
 }
 
-/* Whether the user wrote a loopback: only then nobody from elsewhere is expected. */
+/* Only a loopback name excludes other hosts. */
 static bool names_loopback(const char *host)
 {
     return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
@@ -123,7 +120,7 @@ int el_tcp_accept(int listener, int64_t deadline_ns, int *socket_p)
         int number = wait_for(listener, POLLIN, deadline_ns);
         if (number != 0) return number;
         int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (accepted < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)) continue; /* gone again */
+        if (accepted < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)) continue;
         if (accepted < 0) return errno;
         tune(accepted);
         *socket_p = accepted;
@@ -131,10 +128,7 @@ int el_tcp_accept(int listener, int64_t deadline_ns, int *socket_p)
     }
 }
 
-/* ---- connecting ---- */
-
-/* A port of this machine that nobody listens at may be given to the connecting socket itself, which then meets itself.
- */
+/* The kernel may give a connecting socket the very port that it connects to, if nobody listens there. */
 static bool meets_itself(int socket)
 {
     struct sockaddr_storage mine = {0}, other = {0};
@@ -187,8 +181,6 @@ bool el_tcp_connect(const char *host, int port, int64_t deadline_ns, int *socket
     return number == 0;
 }
 
-/* ---- bytes ---- */
-
 int el_tcp_read(int socket, void *data, size_t bytes, int64_t deadline_ns)
 {
     for (size_t at = 0; at < bytes;) {
@@ -222,6 +214,6 @@ void el_tcp_address(int socket, bool other_side, char text[EL_TCP_ADDRESS_BYTES]
     if (number != 0) return;
     if (getnameinfo((struct sockaddr *)&address, length, text, EL_TCP_ADDRESS_BYTES, NULL, 0, NI_NUMERICHOST) != 0)
         snprintf(text, EL_TCP_ADDRESS_BYTES, "?");
-    /* An IPv4 address as an IPv6 socket shows it. */
+    /* An IPv4 address from an IPv6 socket. */
     if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.')) memmove(text, text + 7, strlen(text + 7) + 1);
 }

@@ -1,11 +1,7 @@
-/* A collective of the communicator `tcp`: the rounds of rounds.h one after the other, in each at most one message out
- * and one in, which one loop moves at once, as far as either goes; it sleeps when neither does. What comes is combined
- * as it comes.
- *
- * What is complete of a message that is to go on in the next round leaves while the rest is still coming: so a chain or
- * a ring is pipelined to the byte. The first message to each rank begins with a header, so that ranks that issue
- * different operations find out.
- */
+/* A collective of `tcp`: the rounds of rounds.h in order. One loop moves the outgoing and the incoming message
+ * concurrently, combines on arrival, and sleeps when neither moves. Data to be forwarded leave while the rest still
+ * arrives, so chains and rings are pipelined per byte. The first message to each rank has a header, which reveals
+ * mismatched operations. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -18,15 +14,15 @@
 #include "runtime/comm/rounds.h"
 #include "runtime/comm/tcp/comm_tcp.h"
 
-/* One call of send takes so much at most: then what has come is looked at again. */
+/* The most per call of send, before received data are handled. */
 enum { SEND_BYTES = 512 * 1024 };
 
-/* A message on its way; peer < 0: none, or all of it has gone. */
+/* A message in flight; peer < 0: none. */
 struct stream {
     int round, peer, socket;
     size_t head_done; /* bytes of the header */
     char *at;
-    const char *own; /* what comes is combined with this; NULL: it goes to `at` as it is */
+    const char *own; /* what to combine incoming data with; NULL: they overwrite */
     bool last;
     size_t bytes, done;
     bool blocked;
@@ -39,14 +35,12 @@ struct transfer {
     struct el_comm_sides sides;
     int n_rounds;
     struct stream out, in;
-    size_t pending; /* bytes in the inbox: of an element that has not all come */
+    size_t pending; /* bytes in the inbox: of an incomplete element */
     struct el_comm_header mine, theirs;
 };
 
-/* ---- rounds ---- */
-
-/* Round `i` of a barrier (Hensgen, Finkel and Manber, Two algorithms for barrier synchronization, 1988): after it each
- * has heard, by others, of 2^(i+1) ranks. Nothing but headers. */
+/* Dissemination barrier (Hensgen, Finkel and Manber, Two algorithms for barrier synchronization, 1988): after round
+ * `i` each has heard of 2^(i+1) ranks. Headers only. */
 static struct el_comm_round barrier_round(const struct transfer *t, int i)
 {
     int n = t->group->size, distance = 1 << i;
@@ -71,7 +65,6 @@ static struct el_comm_round get_round(const struct transfer *t, int i)
     return round;
 }
 
-/* The header goes with the first message. */
 static void set_stream(const struct transfer *t, struct stream *stream, const struct el_comm_message *message,
                        uint64_t *headed)
 {
@@ -111,7 +104,7 @@ static void begin_in(struct transfer *t, int i)
     t->pending = 0;
 }
 
-/* Whether what leaves next is what comes now: then it may leave in step with it. */
+/* Whether the next outgoing message is the one arriving now. */
 static bool goes_on(const struct transfer *t)
 {
     if (t->out.round != t->in.round || t->out.round + 1 >= t->n_rounds || t->in.peer < 0) return false;
@@ -119,8 +112,6 @@ static bool goes_on(const struct transfer *t)
     return next.send.peer >= 0 && el_comm_address(&t->sides, next.send.at) == t->in.at &&
            next.send.count * t->sides.width == t->in.bytes;
 }
-
-/* ---- moving ---- */
 
 static size_t least(size_t a, size_t b)
 {
@@ -172,7 +163,7 @@ static enum el_status check_header(const struct transfer *t)
     return el_comm_fail_different("tcp", t->group->rank, t->task, t->in.peer, &other);
 }
 
-/* What came is in the inbox, behind what was pending: its whole elements are combined. */
+/* Combines the whole elements in the inbox. */
 static void combine(struct transfer *t, size_t got)
 {
     struct stream *in = &t->in;
@@ -186,7 +177,7 @@ static void combine(struct transfer *t, size_t got)
     in->done += whole;
 }
 
-/* One call of recv; *end_p: nothing more has come, or all of it. */
+/* One recv; *end_p: nothing more to read now. */
 static enum el_status pull_once(struct transfer *t, bool *moved_p, bool *end_p)
 {
     struct stream *in = &t->in;
@@ -206,7 +197,7 @@ static enum el_status pull_once(struct transfer *t, bool *moved_p, bool *end_p)
         combine(t, (size_t)got);
     else
         in->done += (size_t)got;
-    *end_p = combines || is_over(in); /* what was combined may leave before more is */
+    *end_p = combines || is_over(in); /* combined data may leave first */
     return head && in->head_done == sizeof t->theirs ? check_header(t) : EL_OK;
 }
 
@@ -215,12 +206,12 @@ static enum el_status pull(struct transfer *t, bool *moved_p)
     struct stream *in = &t->in;
     bool end = is_over(in);
     if (!end && in->socket < 0) in->socket = atomic_load(&t->group->peers[in->peer].from[EL_TCP_LANE_DATA]);
-    if (!end && in->socket < 0) return EL_OK; /* the attendant says when it is there */
+    if (!end && in->socket < 0) return EL_OK; /* the attendant will signal it */
     while (!end) EL_TRY(pull_once(t, moved_p, &end));
     return EL_OK;
 }
 
-/* Begins what may begin now. */
+/* Starts the next messages where possible. */
 static enum el_status go_on(struct transfer *t, bool *moved_p)
 {
     bool out = is_over(&t->out), in = is_over(&t->in);
@@ -260,8 +251,6 @@ static enum el_status run_rounds(struct transfer *t)
         if (!moved) EL_TRY(wait_for_news(t));
     }
 }
-
-/* ---- hooks ---- */
 
 enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task)
 {
