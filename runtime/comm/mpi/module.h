@@ -1,5 +1,4 @@
-/* The table of the module el_mpi.so: all that the program knows of MPI. mpi/ fills it, bootstrap.c and comm.c use it.
- * The program itself is not linked to MPI and starts where there is none. */
+/* The table of the module el_mpi.so, the program's only access to MPI; the program itself is not linked to it. */
 #pragma once
 
 #include "runtime/comm/bootstrap_ops.h"
@@ -11,7 +10,7 @@ struct el_mpi_module {
     const struct el_comm_backend *comm;
 };
 
-/* Opens the module at first use. Errors: EL_ERR_ABSENT with what to install. */
+/* Errors: EL_ERR_ABSENT with what to install. */
 enum el_status el_mpi_module_open(const struct el_mpi_module **module_p);
 
 /* The module's one symbol. */

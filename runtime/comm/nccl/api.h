@@ -1,6 +1,5 @@
-/* The table of the module el_nccl.so: all that the program knows of NCCL. module/link.c fills it with the library's
- * functions, tests with their own; runtime/comm/nccl_*.c use it, and are built without NCCL. Functions return NCCL's
- * results: 0 is well. */
+/* The table of the module el_nccl.so, the program's only access to NCCL. module/link.c fills it with the library's
+ * functions, tests with their own; its users are built without NCCL. Functions return NCCL's results: 0 is success. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,12 +7,12 @@
 
 #include "runtime/comm/comm.h"
 
-/* What all members of a communicator must know about it: one makes it and sends it to the others. */
+/* Made by one member and sent to the others. */
 struct el_nccl_id {
     char bytes[128];
 };
 
-/* Results that mean something to us; module/link.c holds them against the library's own. */
+/* Checked against the library's values in module/link.c. */
 enum el_nccl_result {
     EL_NCCL_OK = 0,
     EL_NCCL_SYSTEM = 2,
@@ -24,21 +23,21 @@ enum el_nccl_result {
 };
 
 struct el_nccl_api {
-    int (*get_version)(int *version_p); /* 22809 is 2.28.9 */
+    int (*get_version)(int *version_p); /* 22809 means 2.28.9 */
     int (*get_unique_id)(struct el_nccl_id *id_p);
-    /* Member `rank` of `n`, on CUDA's device `device`. Within a group the communicator is there when the group ends. */
+    /* Member `rank` of `n`, on CUDA device `device`. Within a group, the communicator exists from the group's end
+     * on. */
     int (*comm_open)(void **comm_p, int n, const struct el_nccl_id *id, int rank, int device);
     int (*comm_abort)(void *comm);
     int (*comm_destroy)(void *comm);
     int (*async_error)(void *comm, int *error_p);
     int (*group_start)(void);
     int (*group_end)(void);
-    /* Members of one color get a communicator of their own, ranked by key. NULL: the library has none (before 2.18).
-     * Blocking. Collective. */
+    /* Ranked by key. NULL: the library has none (before 2.18). Blocking. Collective. */
     int (*comm_split)(void *comm, int color, int key, void **comm_p);
     int (*comm_place)(void *comm, int *rank_p, int *size_p);
-    /* Results may be the data, or the member's own part of the larger side; a reduce's is looked at on the root alone.
-     */
+    /* In place, result is the data or the member's own part of the larger side. Only the root's result of a reduce is
+     * used. */
     int (*all_reduce)(const void *data, void *result, size_t count, enum el_dtype dtype,
                       enum el_comm_reduction reduction, void *comm, void *stream);
     int (*broadcast)(const void *data, void *result, size_t count, enum el_dtype dtype, int root, void *comm,
@@ -48,25 +47,25 @@ struct el_nccl_api {
     int (*reduce_scatter)(const void *data, void *result, size_t count, enum el_dtype dtype,
                           enum el_comm_reduction reduction, void *comm, void *stream);
     int (*all_gather)(const void *data, void *result, size_t count, enum el_dtype dtype, void *comm, void *stream);
-    /* Messages between two members; those of one group go at the same time. */
+    /* Messages of one group are concurrent. */
     int (*send)(const void *data, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream);
     int (*receive)(void *result, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream);
-    /* Device memory that NCCL can work in without a copy of its own, on CUDA's device `device`. NULL, all four: the
-     * library has none (before 2.19). */
+    /* Device memory that NCCL uses without a copy, on CUDA device `device`. All four NULL: the library has none
+     * (before 2.19). */
     int (*memory_take)(void **memory_p, size_t bytes, int device);
     int (*memory_free)(void *memory, int device);
     int (*memory_register)(void *comm, void *memory, size_t bytes, void **handle_p);
     int (*memory_deregister)(void *comm, void *handle);
     const char *(*result_text)(int result);
-    const char *(*last_error)(void); /* the library's words for this process's last failure; "" */
-    const char *(*host_id)(void);    /* NCCL_HOSTID as the library takes it; "" */
-    bool (*shares_cards)(void);      /* two ranks may be on one card: NCCL_MULTI_RANK_GPU_ENABLE, from 2.30 on */
-    bool (*launches_block)(void);    /* CUDA_LAUNCH_BLOCKING is set: the host waits for each kernel's end */
+    const char *(*last_error)(void); /* the library's text for this process's last failure; "" */
+    const char *(*host_id)(void);    /* NCCL_HOSTID as the library reads it; "" */
+    bool (*shares_cards)(void);      /* two ranks may share a card: NCCL_MULTI_RANK_GPU_ENABLE, from 2.30 on */
+    bool (*launches_block)(void);    /* CUDA_LAUNCH_BLOCKING is set: the host waits for each kernel */
 };
 
-/* Opens the module at first use. Errors: EL_ERR_ABSENT with what is missing. */
+/* Errors: EL_ERR_ABSENT with what is missing. */
 enum el_status el_nccl_api_open(const struct el_nccl_api **api_p);
-/* "2.28.9": of the library that would be used. Errors: as above. */
+/* "2.28.9", of the library in use. Errors: as above. */
 enum el_status el_nccl_version(char *text, size_t bytes);
 
 /* The module's one symbol. */

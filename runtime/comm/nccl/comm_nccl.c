@@ -1,10 +1,10 @@
-/* The communicator `nccl` from its first operation to its end. How it is opened: open.c.
+/* The communicator `nccl` from its first operation to its end; open.c opens it.
  *
- * Threads. Where one thread issues for all members it enqueues for all, in one group of NCCL's, without which the first
- * call could wait for the second. Members with threads of their own enqueue at the same time, each its own part. Calls
- * may block while NCCL connects members; whoever aborts then does so from another thread, which NCCL allows and which
- * frees the communicator: so a thread that has been told of an abort touches it no more. Where a graph has operations
- * an abort ends them, and then waits for the graph's end: so it has a thread of its own, and the program goes first. */
+ * Where one thread issues for all members it enqueues for all in one NCCL group, or the first call could wait for the
+ * second. Members with their own threads enqueue concurrently. Calls may block while NCCL connects members; an abort
+ * then comes from another thread, which NCCL allows and which frees the communicator, so a thread that knows of an
+ * abort must not touch it. An abort waits until no graph contains the operations: it then runs in a thread of its own,
+ * and the program is destroyed first. */
 #include "runtime/comm/nccl/comm_nccl.h"
 
 #include <stdatomic.h>
@@ -22,7 +22,7 @@ static enum el_status status_of(int result)
     case EL_NCCL_BAD_ARGUMENT:
     case EL_NCCL_BAD_USE:
         return EL_ERR_INVALID;
-    case EL_NCCL_SYSTEM: /* a connection that broke, too */
+    case EL_NCCL_SYSTEM: /* a broken connection, too */
     case EL_NCCL_REMOTE:
         return EL_ERR_PEER;
     default:
@@ -65,7 +65,7 @@ static enum el_status end_comm(const struct el_nccl_member *member, void **comm_
     return EL_OK;
 }
 
-/* It ends with the whole no more. */
+/* Removes the part, so that the whole does not end it. */
 static void take_out(struct el_nccl_group *part)
 {
     struct el_nccl_group *whole = part->whole, **link = &whole->part;
@@ -91,7 +91,7 @@ void el_nccl_group_destroy(struct el_nccl_group *group)
     free(group);
 }
 
-/* What lies in mailboxes leaves first; after an abort there is nothing that would. */
+/* Mailboxes empty first; nothing is left to wait for after an abort. */
 static void wait_for_mail(const struct el_nccl_member *member)
 {
     for (int r = 0; member->mail && r < member->group->size; r++)
@@ -116,14 +116,14 @@ static enum el_status abort_comm(const struct el_nccl_member *member, void **com
     return EL_OK;
 }
 
-/* Calls that do not wait have returned by then; of those that do NCCL is told by the abort. */
+/* By then, calls that do not wait have returned; the abort ends those that do. */
 static void wait_for_calls(struct el_nccl_group *whole)
 {
     int64_t end_ns = el_clock_ns() + SHORT_CALL_NS;
     while (whole->n_calling > 0 && el_clock_cond_wait(&whole->changed, &whole->lock, end_ns)) continue;
 }
 
-/* An abort waits until no graph has the communicator's operations. */
+/* Waits until no graph has the communicator's operations. */
 static void *abort_all(void *context)
 {
     struct el_nccl_group *whole = context;
@@ -134,8 +134,8 @@ static void *abort_all(void *context)
     return NULL;
 }
 
-/* With all parts. Several communicators of one process are ended in a group: each waits for kernels that wait for one
- * another. */
+/* Includes all parts. Several communicators of one process abort in a group, since each waits for kernels that wait
+ * for one another. */
 static void abort_group(void *state)
 {
     struct el_nccl_group *whole = ((struct el_nccl_member *)state)->group->whole;
@@ -151,8 +151,7 @@ static void abort_group(void *state)
     pthread_mutex_unlock(&whole->lock);
 }
 
-/* A verb that NCCL has no call for, not in all of its versions: messages, of which a group goes at once. Where it is in
- * place the member's own part stays where it is. */
+/* Verbs that not every NCCL version has, as messages in a group. */
 static enum el_status enqueue_messages(const struct el_nccl_member *member, const struct el_comm_task *t)
 {
     const struct el_nccl_api *api = member->group->api;
@@ -193,7 +192,7 @@ static enum el_status enqueue_part(const struct el_nccl_member *member, const st
     case EL_COMM_ALL_GATHER:
         EL_NCCL_TRY(api, member->device, all_gather, t->data, t->result, t->count, t->dtype, comm, t->stream);
         return EL_OK;
-    case EL_COMM_BARRIER: /* what is in the word means nothing */
+    case EL_COMM_BARRIER: /* the word's value is irrelevant */
         EL_NCCL_TRY(api, member->device, all_reduce, (void *)member->word->address, (void *)member->word->address, 1,
                     EL_F32, EL_COMM_MAX, comm, t->stream);
         return EL_OK;
@@ -202,7 +201,7 @@ static enum el_status enqueue_part(const struct el_nccl_member *member, const st
     }
 }
 
-/* In a group where there is more than one call. A group that was begun is ended, whatever failed in it. */
+/* In a group if there is more than one call. A group must end even after a failure. */
 static enum el_status enqueue_parts(const struct el_nccl_api *api, const struct el_comm_part *parts, int n)
 {
     struct el_error failure = {.status = EL_OK};
@@ -219,7 +218,7 @@ static enum el_status enqueue_parts(const struct el_nccl_api *api, const struct 
     return failure.status != EL_OK ? el_error_give(&failure) : el_nccl_check(api, only, ended, "nccl group_end");
 }
 
-/* What one thread says for several members can be compared; what other processes say cannot. */
+/* Compares members of one thread; other processes' operations are unknown. */
 static enum el_status check_same(const struct el_comm_part *parts, int n)
 {
     for (int i = 1; i < n; i++)
@@ -229,7 +228,7 @@ static enum el_status check_same(const struct el_comm_part *parts, int n)
     return EL_OK;
 }
 
-/* Of a kernel that failed before, NCCL knows only that something of CUDA's did: the driver's words come first. */
+/* NCCL reports a failed kernel only as a CUDA failure, so the driver's error comes first. */
 static enum el_status ask_driver(const struct el_comm_part *parts, int n, enum el_status status)
 {
     struct el_error own, cause = {.status = EL_OK};
@@ -268,7 +267,7 @@ static enum el_status check_comm(const struct el_nccl_member *member, void **com
     return EL_ERR_PEER;
 }
 
-/* What NCCL found out by itself after the calls had returned. */
+/* Errors that NCCL found after its calls returned. */
 static enum el_status check_async(struct el_nccl_member *member)
 {
     struct el_nccl_group *whole = member->group->whole;
@@ -294,7 +293,7 @@ static enum el_status poll(void *state)
     return el_nccl_check_others(group, member->waiting_since_ns, group->patience_ns, "not finished");
 }
 
-/* 0: the usual. A whole's parts made later have it too. */
+/* 0: the default. Parts made later inherit it. */
 static void set_timeout(void *state, int64_t timeout_ns)
 {
     ((struct el_nccl_member *)state)->group->patience_ns = timeout_ns ? timeout_ns : EL_NCCL_PATIENCE_NS;
@@ -311,8 +310,8 @@ static void graph(void *state, bool again)
     pthread_mutex_unlock(&whole->lock);
 }
 
-/* A ring's, where all give to all or get from all; NCCL may choose otherwise (a tree, NVLink's switches): the sums over
- * all members are then the same or less. */
+/* Of a ring for collectives without a root. NCCL may choose otherwise (tree, NVLink SHARP); the sum over all members
+ * is then the same or less. */
 static struct el_comm_traffic traffic(const void *state, const struct el_comm_shape *shape)
 {
     (void)state;
@@ -321,7 +320,6 @@ static struct el_comm_traffic traffic(const void *state, const struct el_comm_sh
     return el_comm_rounds_traffic(&ring);
 }
 
-/* Bit by bit it has none. */
 static bool reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
 {
     (void)dtype;
@@ -334,7 +332,7 @@ enum el_status el_nccl_reserve_word(struct el_nccl_member *member)
     return el_device_alloc(member->device, EL_TAG_WORKSPACE, 2 * sizeof(float), "a barrier's word", &member->word);
 }
 
-/* A barrier has to move something. */
+/* A barrier must move something. */
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     return task->verb == EL_COMM_BARRIER ? el_nccl_reserve_word(state) : EL_OK;

@@ -1,8 +1,7 @@
-/* Who looks after the other ranks while this one is in a call of NCCL's. A communicator that is opened, split or first
- * used holds the calling thread until all have come, and NCCL notices neither a rank that died nor one that stopped: so
- * a thread of its own looks at them, and aborts what does not end. It does so too where another rank says that it has
- * failed: this one may be in a call of CUDA's that waits for the whole card (a kernel's first launch, memory), and so
- * for a collective that never ends. Only in groups of several processes; members of one process fail together. */
+/* Watches the other ranks while this one is in an NCCL call. Opening, splitting and the first use block until all
+ * come, and NCCL notices neither a dead nor a stopped rank: a thread checks, and aborts. It also aborts when another
+ * rank reports a failure, since this one may be in a CUDA call that waits for the whole card (a kernel's first launch,
+ * memory). Only for groups of several processes; members of one process fail together. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,8 +10,6 @@
 #include "runtime/comm/nccl/comm_nccl.h"
 
 enum { LOOK_EVERY_MS = 100 };
-
-/* ---- calls ---- */
 
 bool el_nccl_is_aborted(struct el_nccl_group *group)
 {
@@ -73,8 +70,6 @@ enum el_status el_nccl_leave_with(const struct el_nccl_member *member, int resul
     return el_nccl_check(group->api, member->device, result, call);
 }
 
-/* ---- the others ---- */
-
 enum el_status el_nccl_check_others(struct el_nccl_group *group, int64_t since_ns, int64_t patience_ns,
                                     const char *what)
 {
@@ -85,7 +80,7 @@ enum el_status el_nccl_check_others(struct el_nccl_group *group, int64_t since_n
     return el_fail(EL_ERR_PEER, "nccl communicator: %s after %.3g s: %s", what, 1e-9 * (double)patience_ns, text);
 }
 
-/* For the other members of this process, which an abort will tell. */
+/* Kept for this process's other members, which the abort will end. */
 static enum el_status keep_why(struct el_nccl_group *whole, enum el_status status)
 {
     struct el_error why;
@@ -112,7 +107,7 @@ static int64_t next_look_ns(void)
     return el_clock_ns() + LOOK_EVERY_MS * 1000000L;
 }
 
-/* A first use may connect every rank to every other: it has NCCL's own patience where --comm-timeout is less. */
+/* A first use may connect all ranks: it has NCCL's own patience if --comm-timeout is less. */
 static bool has_to_end(struct el_nccl_group *group, int64_t since_ns)
 {
     int64_t patience_ns = group->patience_ns > EL_NCCL_PATIENCE_NS ? group->patience_ns : EL_NCCL_PATIENCE_NS;
@@ -161,10 +156,8 @@ void el_nccl_watch_stop(struct el_nccl_group *group)
     group->watched = false;
 }
 
-/* ---- opening ---- */
-
-/* There is no handle yet by which it could be aborted. So it goes on in a thread, which is left behind where others do
- * not come; whoever comes last frees this. */
+/* Nothing can abort an opening, so it runs in a thread, which is abandoned if others do not come; the last user frees
+ * this. */
 struct opening {
     const struct el_nccl_api *api;
     struct el_nccl_id id;
@@ -197,7 +190,7 @@ static void *open_comm(void *context)
     return NULL;
 }
 
-/* Where it leaves, `opening` is the thread's. */
+/* If it leaves, the thread owns `opening`. */
 static enum el_status wait_for(struct opening *opening, struct el_nccl_group *group, bool *left_p)
 {
     int64_t since_ns = el_clock_ns();

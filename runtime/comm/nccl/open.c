@@ -1,5 +1,4 @@
-/* Opening the communicator `nccl`: the module, NCCL's id on its way to all members, one communicator a GPU; groups of
- * some members; memory that NCCL gives and knows. */
+/* Opens the communicator `nccl`: the module, NCCL's id, one communicator per GPU; also splits and NCCL's memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +7,10 @@
 #include "runtime/comm/nccl/comm_nccl.h"
 #include "runtime/comm/share.h"
 
-/* ---- cards ---- */
+/* NCCL refuses two members on one card of one host. It tells hosts apart by name and boot, or by NCCL_HOSTID: ranks
+ * with different ones count as on different hosts and communicate through the network. */
 
-/* NCCL refuses two members that it finds on one card. It tells hosts apart by their name and boot, or by NCCL_HOSTID
- * where that is set: ranks that give it different ones count as being on different hosts, and reach each other through
- * the network even when they share a card. */
-
-/* "uuid host-id": without a UUID nothing is known, or a card may be shared. */
+/* "uuid host-id"; no UUID: unknown, or the card may be shared. */
 enum { TEXT_BYTES = 192 };
 
 static enum el_status compare(const char *texts, int size)
@@ -47,11 +43,9 @@ enum el_status el_nccl_check_cards(const struct el_nccl_api *api, struct el_boot
     return status;
 }
 
-/* ---- opening ---- */
-
 enum { MEMBERS_MAX = 64 };
 
-/* Tests have one of their own, with a table that is not NCCL's. */
+/* Tests override it. */
 __attribute__((weak)) enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
 {
     const void *table;
@@ -70,7 +64,7 @@ enum el_status el_nccl_version(char *text, size_t bytes)
     return EL_OK;
 }
 
-/* Members of one process are opened by one thread: in a group, as each opening waits for all. */
+/* In a group, since one thread opens all and each opening waits for all. */
 static enum el_status open_group(struct el_nccl_group *group)
 {
     const struct el_nccl_api *api = group->api;
@@ -111,7 +105,7 @@ enum el_status el_nccl_open_members(const struct el_nccl_api *api, const struct 
     return EL_OK;
 }
 
-/* Rank 0 makes the id; no rank starts to wait for the others in NCCL unless all got so far. */
+/* No rank waits in NCCL before all have got so far. */
 static enum el_status join(struct el_nccl_group *group, struct el_bootstrap *bootstrap)
 {
     const struct el_nccl_api *api = group->api;
@@ -123,7 +117,7 @@ static enum el_status join(struct el_nccl_group *group, struct el_bootstrap *boo
     EL_TRY(el_presence_open(bootstrap, &group->presence));
     bool left = false;
     status = el_nccl_open_watched(group, &id, &left);
-    if (left) return status; /* who does not come there does not come to agree either */
+    if (left) return status; /* a rank missing there will not agree either */
     if (status != EL_OK) el_presence_raise(group->presence);
     if (status == EL_OK) status = el_nccl_watch_start(group);
     return el_bootstrap_agree(bootstrap, status);
@@ -171,10 +165,9 @@ static enum el_status open_on(struct el_bootstrap *bootstrap, const struct el_co
     return EL_OK;
 }
 
-/* ---- groups of some members, by NCCL's own split, which older libraries do not have: each member splits in its own
- * thread or process, and is a group of one member here, whoever else is of it ---- */
+/* ---- splits by NCCL's own; each member is a group of one here ---- */
 
-/* A member that cannot take part ends the group: the others would wait for it in NCCL. */
+/* A member that cannot take part aborts the group: the others would wait for it in NCCL. */
 static enum el_status cannot(void *state, enum el_status mine)
 {
     struct el_error cause;
@@ -228,10 +221,9 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
     return split->color < 0 ? EL_OK : take_place(member, split, comm);
 }
 
-/* ---- memory of NCCL's: worked on in place, without a copy through its own buffers. Libraries before 2.19 have none,
- * and plain memory serves ---- */
+/* ---- NCCL's memory, used in place ---- */
 
-/* Another member's abort ends the communicator, from its own thread. */
+/* Another member's abort may end the communicator meanwhile. */
 static void deregister(struct el_nccl_member *member, const struct el_nccl_memory *memory)
 {
     if (!memory->handle || !el_nccl_begin(member->group)) return;
@@ -239,7 +231,7 @@ static void deregister(struct el_nccl_member *member, const struct el_nccl_memor
     el_nccl_leave(member->group);
 }
 
-/* Memory may outlive its communicator, which has forgotten it then. */
+/* Memory may outlive its communicator. */
 static void release(void *owner)
 {
     struct el_nccl_memory *gone = owner;
@@ -268,7 +260,7 @@ enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, str
     made->member = member;
     made->next = member->memories;
     member->memories = made;
-    /* It serves as plain memory where NCCL cannot make more of it. */
+    /* Unregistered it is still plain memory. */
     if (el_nccl_begin(member->group)) {
         if (api->memory_register(member->comm, made->memory, bytes, &made->handle) != 0) made->handle = NULL;
         el_nccl_leave(member->group);

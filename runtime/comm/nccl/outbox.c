@@ -1,25 +1,21 @@
-/* Messages between members of the communicator `nccl`. NCCL's own send ends when its message has been received; ours
- * when the message lies in a mailbox at the sender, from where it leaves on a stream and a communicator of the link's
- * own: no order of sends and receives can deadlock while the mailboxes are not full. What is received goes straight to
- * its place.
+/* Messages between members of `nccl`. NCCL's send ends when its message was received; ours when it lies in a mailbox
+ * at the sender, which it leaves on the link's own stream and communicator: no order of sends and receives deadlocks
+ * while the mailboxes have room. Received data go straight to their place.
  *
- * NCCL has no tags: messages of a link are received in the order in which they were sent. In the mailbox they stand one
- * behind the other, and go on at its beginning; what is cut there leaves as two messages of NCCL's, and comes so, since
- * both ends count the same bytes. */
+ * NCCL has no tags: a link keeps send order. The mailbox is a ring buffer; a message that wraps travels as two NCCL
+ * messages, and both ends count the same bytes. */
 #include <stdlib.h>
 
 #include "runtime/comm/nccl/comm_nccl.h"
 
 struct el_nccl_letter {
     size_t bytes;
-    void *left; /* an event: it is gone from the box */
+    void *left; /* event: it has left the box */
 };
 
-enum { TOKEN_BYTES = 1 }; /* an empty message: NCCL moves no nothing */
+enum { TOKEN_BYTES = 1 }; /* an empty message: NCCL moves no zero bytes */
 
-/* ---- operations ---- */
-
-/* The stretch of `bytes` from where the next message begins: *first_p of them, and the rest from the beginning. */
+/* The next `bytes` of the ring buffer: *first_p up to its end, the rest from its beginning. */
 static size_t stretch(struct el_nccl_link *link, size_t box_bytes, size_t bytes, size_t *first_p)
 {
     size_t begin = link->next;
@@ -28,7 +24,7 @@ static size_t stretch(struct el_nccl_link *link, size_t box_bytes, size_t bytes,
     return begin;
 }
 
-/* The communicator's stream waits until the oldest messages have left. */
+/* Makes the stream wait until the oldest messages have left. */
 static enum el_status make_room(struct el_nccl_member *member, int stream, struct el_nccl_link *link, size_t bytes)
 {
     while (link->used + bytes > member->mail->bytes || link->n_put - link->n_gone == EL_NCCL_LETTERS) {
@@ -45,7 +41,7 @@ static enum el_status put(struct el_nccl_member *member, char *box, const char *
     return bytes ? el_device_enqueue_copy(device, member->stream, box, device, data, device, bytes) : EL_OK;
 }
 
-/* One or two messages of NCCL's; two in a group. */
+/* One or two NCCL messages; two in a group. */
 static enum el_status move(const struct el_nccl_member *member, bool sends, void *const at[2], const size_t bytes[2],
                            void *comm, void *stream)
 {
@@ -60,7 +56,7 @@ static enum el_status move(const struct el_nccl_member *member, bool sends, void
     return el_nccl_check(api, member->device, ended, "nccl group_end");
 }
 
-/* What links send on streams of their own is not what the member's stream writes. */
+/* Separate from the word that the member's stream writes. */
 static char *token_of(const struct el_nccl_member *member)
 {
     return (char *)member->word->address + sizeof(float);
@@ -104,8 +100,6 @@ enum el_status el_nccl_enqueue_link(struct el_nccl_member *member, const struct 
     size_t bytes = task->count * el_dtype_bytes(task->dtype);
     return task->verb == EL_COMM_SEND ? send_message(member, task, bytes) : receive_message(member, task, bytes);
 }
-
-/* ---- life ---- */
 
 enum el_status el_nccl_each_comm(struct el_nccl_member *member,
                                  enum el_status (*each)(const struct el_nccl_member *member, void **comm_p))
@@ -151,8 +145,8 @@ static enum el_status prepare(struct el_nccl_member *member, const bool *partner
     return el_nccl_reserve_word(member);
 }
 
-/* NCCL connects two members at their first message, for which the calling thread waits until the other end has called
- * too: so there is one here, where both are, and none waits later whose partner sends first as well. */
+/* NCCL connects two members at their first message, which blocks the calling thread until the other end calls too.
+ * Sending one here prevents a deadlock when both later send first. */
 static enum el_status connect(struct el_nccl_member *member, const struct el_nccl_link *link, bool sends)
 {
     const struct el_nccl_api *api = member->group->api;
@@ -164,8 +158,8 @@ static enum el_status connect(struct el_nccl_member *member, const struct el_ncc
     return el_nccl_leave_with(member, result, sends ? "nccl send" : "nccl receive");
 }
 
-/* One of the two ways between this member and `peer`, or neither; all members of the group split at the same time. A
- * peer that did not come is left in *missing_p. */
+/* One direction between this member and `peer`, or neither; all members of the group split at once. *missing_p: a peer
+ * that did not come. */
 static enum el_status open_way(struct el_nccl_member *member, int peer, bool sends, int *missing_p)
 {
     const struct el_nccl_api *api = member->group->api;
@@ -186,7 +180,7 @@ static enum el_status open_way(struct el_nccl_member *member, int peer, bool sen
     return EL_OK;
 }
 
-/* In round x each meets the member whose number differs from its own by the bits of x: all pairs, once. */
+/* Round x pairs each member with rank ^ x: all pairs, once. */
 static enum el_status open_ways(struct el_nccl_member *member, const bool *partners, int *missing_p)
 {
     int size = member->group->size, end = 1;
@@ -213,7 +207,7 @@ enum el_status el_nccl_open_mailboxes(void *state, enum el_status mine, const bo
     if (mine == EL_OK)
         return el_fail(EL_ERR_INVALID, "mailboxes: rank %d names rank %d, which does not name it", member->rank,
                        missing);
-    el_error_take(el_nccl_explain(member->group, mine), &cause); /* the others would wait for this one in NCCL */
+    el_error_take(el_nccl_explain(member->group, mine), &cause); /* the others would wait in NCCL */
     el_nccl_ops.abort(state);
     return el_error_give(&cause);
 }

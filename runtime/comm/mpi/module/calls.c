@@ -1,5 +1,5 @@
-/* Turns, and the way a thread waits; stopping together; one thread, which looks whether the other processes are there.
- * The state is global because MPI's is: one world a process. */
+/* Turns, waiting, stopping together, and a thread that watches the other processes. Global, since MPI allows one world
+ * per process. */
 #include "runtime/comm/mpi/module/comm_mpi.h"
 
 #include <pthread.h>
@@ -13,9 +13,7 @@
 
 #include "runtime/base/clock.h"
 
-/* ---- the lookout ---- */
-
-/* Together under 5 s, with what the launcher then takes. */
+/* Together under 5 s, including what the launcher then takes. */
 enum { LOOK_EVERY_MS = 200, MPIRUN_MS = 1500, LAST_CHANCE_MS = 2000 };
 
 static struct {
@@ -29,7 +27,7 @@ static struct {
     _Atomic bool lost;
 } watch;
 
-/* Whether the watch ends before so much time has passed. */
+/* Whether the watch ends within this time. */
 static bool ends_within(int ms)
 {
     int64_t until_ns = el_clock_ns() + (int64_t)ms * 1000000;
@@ -83,7 +81,7 @@ enum el_status el_mpi_watch_check(void)
     return el_fail(EL_ERR_PEER, "mpi: %s", watch.reason);
 }
 
-/* ---- stopping together: errors of MPI are not looked at; all that could be done is being done ---- */
+/* ---- stopping together: MPI's errors are ignored, since nothing more can be done ---- */
 
 enum { TAG_STOPPED = 2, LAST_CHANCE_NS = 1000000000, LOST_CHANCE_NS = 100000000 };
 
@@ -124,7 +122,7 @@ void el_mpi_alarm_raise(struct el_mpi_alarm *alarm)
     atomic_store(&alarm->raised, 1);
 }
 
-/* Empty messages leave at once: nobody waits for the requests. */
+/* Empty messages leave at once; nobody waits for the requests. */
 void el_mpi_alarm_tell(struct el_mpi_alarm *alarm)
 {
     if (alarm->told) return;
@@ -137,8 +135,8 @@ void el_mpi_alarm_tell(struct el_mpi_alarm *alarm)
     }
 }
 
-/* Receives first: those that nothing has matched are cancelled, the others end, as their senders go on too. Then the
- * sends, until they have ended or every other rank has said that it will ask for nothing more. */
+/* Cancels unmatched receives; matched ones end, as their senders go on. Then continues the sends until they end or
+ * every other rank has said that it will receive no more. */
 void el_mpi_alarm_give_up(struct el_mpi_alarm *alarm, MPI_Request receives[2], MPI_Request sends[2])
 {
     int64_t deadline_ns = el_clock_ns() + (atomic_load(&watch.lost) ? LOST_CHANCE_NS : LAST_CHANCE_NS);
@@ -159,14 +157,11 @@ void el_mpi_alarm_give_up(struct el_mpi_alarm *alarm, MPI_Request receives[2], M
     }
 }
 
-/* ---- turns ---- */
-
-/* How long a wait polls before it naps between polls: as long as a nap costs that somebody needs to be woken from.
- * Where every rank has a core (own), 256 KiB take 83 us so, 230 with the times for cores that ranks share; where four
- * ranks share two (shared), a step of 62 small all-reduces takes 33 ms, 57 with the longer times. Never sched_yield: it
- * gives a whole time slice to the compute thread, for each poll (so the launcher turns mpi_yield_when_idle off, too).
- * An MPI_Test that found nothing works for less than WORKED_NS. In the first spin_ns nothing is asked but MPI: a small
- * message is there before a look at the thread's clock would be over. */
+/* Polling before napping, about as long as waking from a nap takes. Measured: with a core per rank (own), 256 KiB take
+ * 83 us, 230 with the times of `shared`; with four ranks on two cores (shared), a step of 62 small all-reduces takes
+ * 33 ms, 57 with those of `own`. Never sched_yield: each poll would give the compute thread a whole time slice (so the
+ * launcher also turns off mpi_yield_when_idle). An MPI_Test that finds nothing takes less than WORKED_NS. The first
+ * spin_ns only test: a small message is faster than reading the thread's clock. */
 enum { NAP_NS = 20000, SLACK_NS = 1000, WORKED_NS = 3000, ABORT_WITHIN_S = 5, ABORT_PAUSE_NS = 1000000 };
 struct patience {
     int64_t spin_ns, poll_ns;
@@ -208,11 +203,9 @@ void el_mpi_abort(int exit_status)
     _exit(exit_status ? exit_status : 1);
 }
 
-/* ---- waiting ---- */
-
 void el_mpi_nap(void)
 {
-    static _Thread_local bool fine; /* naps of microseconds, not of the usual 50 more */
+    static _Thread_local bool fine; /* reduces the default timer slack of 50 us */
     const struct timespec nap = {.tv_nsec = NAP_NS};
     if (!fine) fine = prctl(PR_SET_TIMERSLACK, SLACK_NS) == 0;
     el_mpi_leave();
@@ -220,7 +213,7 @@ void el_mpi_nap(void)
     el_mpi_enter();
 }
 
-/* This thread's own time: the library may give the core away inside MPI_Test, which is not work. Cost: 0.4 us. */
+/* CPU time, since MPI_Test may yield the core. Cost: 0.4 us. */
 static int64_t worked_ns(void)
 {
     struct timespec t;
@@ -269,9 +262,7 @@ enum el_status el_mpi_wait(MPI_Request *a, MPI_Request *b, struct el_mpi_alarm *
     return EL_OK;
 }
 
-/* ---- begin and end ---- */
-
-/* By what the ranks of this host may use together. */
+/* Compares the cores that this host's ranks may use with their number. */
 static enum el_status look_at_cores(struct patience *patience_p)
 {
     MPI_Comm host;

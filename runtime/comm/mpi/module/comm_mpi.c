@@ -1,10 +1,9 @@
-/* The communicator `mpi`: a rank's state from open to close, how a failure reaches the others, and collectives over
- * MPI's point-to-point messages, round by round (rounds.h), cut into segments. Whose turn it is to call MPI: calls.c.
+/* The communicator `mpi`: a rank's state, how a failure reaches the others, and collectives over point-to-point
+ * messages (rounds.h), in segments.
  *
- * Not MPI's own collectives: what those combine has an order of the library's, and once begun they cannot be ended:
- * when a rank gives up, MPI_Iallreduce would go on writing into memory that may be gone. Two ranks that share a core:
- * from 4 to 64 MiB MPI_Iallreduce and these messages take the same time of the processor within a tenth, at 1 MiB these
- * took a sixth more. */
+ * It does not use MPI's collectives: their order of combining is the library's, and they cannot be cancelled, so
+ * MPI_Iallreduce would write into freed memory after a rank gave up. Measured on two ranks sharing a core: from 4 to
+ * 64 MiB the CPU time is within a tenth of MPI_Iallreduce's, at 1 MiB a sixth more. */
 #include "runtime/comm/mpi/module/comm_mpi.h"
 
 #include <stdlib.h>
@@ -13,17 +12,17 @@
 #include "runtime/comm/combine.h"
 #include "runtime/comm/rounds.h"
 
-/* SEGMENT_BYTES: long enough to hide a message's start, short enough that it is combined from the cache. */
+/* SEGMENT_BYTES: long enough to hide a message's start, short enough to combine from the cache. */
 enum { TAG_DATA = 1, TAG_BARRIER = 3, SWAP_BYTES = 16 * 1024, SEGMENT_BYTES = 256 * 1024 };
 
-/* A stretch of data that travels; no bytes: none does. */
+/* A range to transfer; bytes 0: none. */
 struct stretch {
     char *at;
     size_t bytes;
     int peer;
 };
 
-/* Length of the segment that begins there; 0 behind the end. */
+/* Length of the segment at `begin`; 0 behind the end. */
 static size_t segment(const struct stretch *stretch, size_t begin)
 {
     if (begin >= stretch->bytes) return 0;
@@ -64,10 +63,8 @@ static enum el_status wait_for(struct el_mpi_group *group, MPI_Request *in, int 
     return el_mpi_wait(in, out, &group->alarm);
 }
 
-/* One round: `out` leaves while `in` comes, into its place, or is combined with the member's own. While one segment is
- * combined the next one of each kind is on its way, so that no rank waits for what another combines: an all-reduce of
- * 1 MiB takes 0.27 ms so, 0.38 where a segment is sent only when the one before has been combined. Of each kind two
- * requests take turns. */
+/* One round: `out` leaves while `in` arrives, and is combined if need be. The next segment of each is in flight
+ * meanwhile: an all-reduce of 1 MiB takes 0.27 ms, 0.38 without. Two requests of each kind alternate. */
 static enum el_status exchange(struct el_mpi_group *group, const struct el_comm_task *task,
                                const struct el_comm_sides *sides, const struct el_comm_round *round)
 {
@@ -92,8 +89,8 @@ static enum el_status exchange(struct el_mpi_group *group, const struct el_comm_
     return EL_OK;
 }
 
-/* Few bytes between two ranks: each sends all of them and combines all, in one message's time instead of two. As many
- * bytes as by rounds, and the same bits: of two operands the first is rank 0's on both. */
+/* Few bytes between two ranks: each sends and combines everything, in one message's time instead of two. The bits are
+ * the same, since rank 0's operand comes first on both. */
 static enum el_status swap(struct el_mpi_group *group, const struct el_comm_task *task)
 {
     int other = 1 - group->rank, bytes = (int)(task->count * el_dtype_bytes(task->dtype));
@@ -125,7 +122,7 @@ static enum el_status collect(struct el_mpi_group *group, const struct el_comm_t
     return EL_OK;
 }
 
-/* In round i each tells the rank 2^i further on: after the last, everybody has heard of everybody. */
+/* Dissemination barrier: in round i each tells rank + 2^i. */
 static enum el_status meet_all(struct el_mpi_group *group)
 {
     for (int distance = 1; distance < group->size; distance *= 2) {
@@ -137,10 +134,7 @@ static enum el_status meet_all(struct el_mpi_group *group)
     return EL_OK;
 }
 
-/* ---- operations ---- */
-
-/* Before anything is posted it looks for an alarm: after one, no receive may match what another rank has given up
- * sending. */
+/* Checks the alarm before posting: no receive may match a send that another rank has given up. */
 static enum el_status run_in_turn(struct el_mpi_group *group, const struct el_comm_task *task)
 {
     enum el_status status;
@@ -173,7 +167,6 @@ static enum el_status run(void *state, const struct el_comm_task *task)
     return status;
 }
 
-/* Between steps. */
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct el_mpi_group *group = state;
@@ -181,7 +174,7 @@ static enum el_status reserve(void *state, const struct el_comm_task *task)
     return el_comm_reserve_scratch("mpi", &shape, &group->scratch, &group->scratch_bytes);
 }
 
-/* Rings spare bandwidth where all give and all get; a root is served directly. */
+/* A ring saves bandwidth where all give and get; a root is served directly. */
 static enum el_comm_algorithm choose(const struct el_comm_shape *shape)
 {
     bool ring = shape->verb == EL_COMM_ALL_REDUCE || shape->verb == EL_COMM_BROADCAST;
@@ -210,7 +203,7 @@ static void destroy(struct el_mpi_group *group)
     free(group);
 }
 
-/* After an alarm messages may still be on their way: the communicator is left to MPI_Finalize. */
+/* After an alarm messages may be in flight: the communicator is left to MPI_Finalize. */
 static void close_group(void *state)
 {
     struct el_mpi_group *group = state;
@@ -239,7 +232,7 @@ static enum el_status create(int rank, int size, struct el_mpi_group **group_p)
     return EL_OK;
 }
 
-/* Ranks begin together, between steps: nobody else needs a turn while the library waits for them all. */
+/* Ranks open together between steps, so nobody needs a turn while the library waits. */
 static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
 {
     struct el_mpi_group *group = NULL;
@@ -287,7 +280,6 @@ static enum el_status split_in_turn(struct el_mpi_group *group, struct el_comm_s
     return part->size > 1 ? EL_OK : el_mpi_check(MPI_Comm_free(&part->comm), "MPI_Comm_free");
 }
 
-/* MPI's own split ranks by key, and by rank where keys are equal. */
 static enum el_status split_group(void *state, enum el_status mine, struct el_comm_split *split)
 {
     struct el_mpi_group *group = state, *part = NULL;

@@ -1,4 +1,4 @@
-/* Letters, and the postman who keeps MPI going for them. */
+/* Mail, and a thread that keeps MPI progressing for it. */
 #include "runtime/comm/mpi/module/comm_mpi.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct el_mpi_letter {
     size_t bytes;
 };
 
-/* Returns whether any is still to leave. */
+/* Returns whether any mail remains. */
 static bool reap(struct el_mpi_mail *mail, int size)
 {
     bool waits = false;
@@ -60,7 +60,7 @@ static void *deliver(void *context)
     return NULL;
 }
 
-/* The first letter that does not leave at once needs a postman. */
+/* Starts the thread at the first letter that does not leave at once. */
 static enum el_status call_postman(struct el_mpi_group *group)
 {
     struct el_mpi_mail *mail = &group->mail;
@@ -74,7 +74,7 @@ static enum el_status call_postman(struct el_mpi_group *group)
     return EL_OK;
 }
 
-/* Also of a message that goes on at the box's beginning. */
+/* Handles a message that wraps. */
 static int send_from(struct el_mpi_group *group, const struct el_mpi_box *box, int tag, struct el_mpi_letter *letter)
 {
     size_t first = group->mail.bytes - box->next;
@@ -88,7 +88,7 @@ static int send_from(struct el_mpi_group *group, const struct el_mpi_box *box, i
     if (result == MPI_SUCCESS) result = MPI_Type_commit(&cut);
     if (result != MPI_SUCCESS) return result;
     result = MPI_Isend(box->at, 1, cut, letter->to, TAG_MAIL + tag, group->comm, &letter->request);
-    MPI_Type_free(&cut); /* when the message has left */
+    MPI_Type_free(&cut); /* takes effect when the message has left */
     return result;
 }
 
@@ -142,7 +142,7 @@ enum el_status el_mpi_receive(struct el_mpi_group *group, const struct el_comm_t
     return el_mpi_wait(&group->in[0], NULL, &group->alarm);
 }
 
-/* What has not left is left to MPI, with its memory. */
+/* Mail that has not left stays with MPI, and so does its memory. */
 void el_mpi_mail_close(struct el_mpi_group *group)
 {
     struct el_mpi_mail *mail = &group->mail;

@@ -1,6 +1,5 @@
-/* The bootstrap `mpi`: the ranks of MPI_COMM_WORLD. Collectives are the non-blocking ones, so that waiting is ours
- * (el_mpi_wait) and not the library's. None begins after a rank was lost: it would be matched with another one of a
- * rank that has not noticed yet. */
+/* The bootstrap `mpi`: the ranks of MPI_COMM_WORLD. Collectives are non-blocking, so that el_mpi_wait waits and not
+ * the library. None begins after a rank was lost: it would match another one of a rank that has not noticed yet. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +13,9 @@ enum { COUNT_MAX = 1 << 30, RANK_0_WRITES_S = 2 };
 struct world {
     struct el_bootstrap base;
     struct el_presence *presence;
-    char stopped[64]; /* the ranks that were given up, as "1, 3"; "": none */
+    char stopped[64]; /* ranks given up, "1, 3"; "": none */
 };
 
-/* EL_OK: a collective may begin. */
 static enum el_status may_begin(const struct world *world)
 {
     if (!*world->stopped) return el_mpi_watch_check();
@@ -25,7 +23,7 @@ static enum el_status may_begin(const struct world *world)
                    world->base.timeout_s);
 }
 
-/* A stopped process says nothing, and MPI does not notice: the system knows. */
+/* MPI does not notice a stopped process; the system does. */
 static void silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
 {
     const struct world *world = (const struct world *)bootstrap;
@@ -36,7 +34,7 @@ static void silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
     }
 }
 
-/* A rank that is slow is waited for, one that is stopped only as long as el_bootstrap_set_timeout says. */
+/* Waits for slow ranks, but for stopped ones only as long as el_bootstrap_set_timeout says. */
 static enum el_status wait_one(struct world *world, MPI_Request request)
 {
     const double timeout_s = world->base.timeout_s;
@@ -50,7 +48,7 @@ static enum el_status wait_one(struct world *world, MPI_Request request)
     return may_begin(world);
 }
 
-/* Lengths first, then the texts behind one another. */
+/* First the lengths, then the texts concatenated. */
 static enum el_status gather_into(struct world *world, const char *text, int length, char **texts, int *numbers)
 {
     MPI_Request request;
@@ -134,9 +132,9 @@ static void free_world(struct world *world)
     free(world);
 }
 
-/* Nobody can leave MPI together with a stopped rank. Rank 0 ends the job, since it may have something to write before
- * that, for which the others wait; if it is the one, anybody. Nor with one that is gone: this process then ends
- * without. Who has left in order is not to be taken for gone: none does before all have come so far. */
+/* MPI_Finalize needs all ranks. If one is stopped, rank 0 ends the job, after writing what it has (any rank, if rank 0
+ * is the stopped one). If one is gone, this process ends without MPI_Finalize. The barrier keeps ranks that left in
+ * order from counting as gone. */
 static void close_world(struct el_bootstrap *bootstrap)
 {
     char stopped[16] = "";

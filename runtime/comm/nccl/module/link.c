@@ -1,5 +1,4 @@
-/* The module's whole content: NCCL's functions under the names of the table. Nothing is decided here, so that all that
- * is can be tested without a GPU. */
+/* NCCL's functions under the table's names, without any decision, so that all decisions are testable without a GPU. */
 #include <nccl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@ _Static_assert((int)EL_NCCL_OK == (int)ncclSuccess && (int)EL_NCCL_SYSTEM == (in
 _Static_assert((int)EL_NCCL_BAD_ARGUMENT == (int)ncclInvalidArgument && (int)EL_NCCL_BAD_USE == (int)ncclInvalidUsage,
                "NCCL's results");
 _Static_assert((int)EL_NCCL_REMOTE == (int)ncclRemoteError, "NCCL's results");
-/* Communicators that need not block, and settings for them, came together. */
+/* Non-blocking communicators and their configuration. */
 #define HAS_CONFIG (NCCL_VERSION_CODE >= NCCL_VERSION(2, 14, 0))
 #if HAS_CONFIG
 _Static_assert((int)EL_NCCL_IN_PROGRESS == (int)ncclInProgress, "NCCL's results");
@@ -23,15 +22,15 @@ static const ncclDataType_t types[EL_DTYPE_COUNT] = {
     [EL_F32] = ncclFloat32, [EL_F64] = ncclFloat64,       [EL_I32] = ncclInt32, [EL_U8] = ncclUint8,
     [EL_F16] = ncclFloat16, [EL_BF16] = (ncclDataType_t)9 /* ncclBfloat16: hidden without cuda_bf16.h */};
 
-/* The others are refused before they come here (comm_nccl.c). */
+/* The others are refused in comm_nccl.c. */
 static const ncclRedOp_t reductions[EL_COMM_REDUCTION_COUNT] = {[EL_COMM_SUM] = ncclSum,
                                                                 [EL_COMM_PRODUCT] = ncclProd,
                                                                 [EL_COMM_MIN] = ncclMin,
                                                                 [EL_COMM_MAX] = ncclMax,
                                                                 [EL_COMM_AVERAGE] = ncclAvg};
 
-/* Communicators have to block until what they were told is queued. The variable, and NCCL's own file of settings, would
- * override what comm_open asks for; NCCL reads both at its first call. */
+/* Communicators must block until an operation is queued. The variable, or NCCL's settings file, would override
+ * comm_open; NCCL reads both at its first call. */
 __attribute__((constructor)) static void make_blocking(void)
 {
     setenv("NCCL_COMM_BLOCKING", "1", 1);
@@ -50,25 +49,25 @@ static int get_unique_id(struct el_nccl_id *id_p)
     return result;
 }
 
-/* What CUDA said of a card that was refused; NULL: nothing since it was last asked. */
+/* CUDA's error for a refused card; NULL: none since the last query. */
 static _Atomic(const char *) refused;
 
 static ncclResult_t turn_to(int device)
 {
     cudaError_t error = cudaSetDevice(device);
     if (error == cudaSuccess) return ncclSuccess;
-    cudaGetLastError(); /* the next kernel would find it */
+    cudaGetLastError(); /* or the next kernel would report it */
     atomic_store(&refused, cudaGetErrorString(error));
     return ncclUnhandledCudaError;
 }
 
-/* Calls return when their work is enqueued: a communicator that never blocks starts a thread for each of them. */
+/* Blocking, because a non-blocking communicator starts a thread per call. */
 static int comm_open(void **comm_p, int n, const struct el_nccl_id *id, int rank, int device)
 {
     ncclUniqueId own;
     memcpy(own.internal, id->bytes, sizeof own.internal);
     bool here = turn_to(device) == ncclSuccess;
-    if (!here) rank = -1; /* only a call that it refuses tells NCCL's group, which would wait for this member */
+    if (!here) rank = -1; /* a failing call tells NCCL's group, which would wait for this member */
 #if HAS_CONFIG
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
@@ -121,7 +120,7 @@ static int memory_take(void **memory_p, size_t bytes, int device)
     return turn_to(device) == ncclSuccess ? ncclMemAlloc(memory_p, bytes) : ncclUnhandledCudaError;
 }
 
-/* On whichever card the thread is, if need be. */
+/* Frees even if the thread cannot switch cards. */
 static int memory_free(void *memory, int device)
 {
     if (cudaSetDevice(device) != cudaSuccess) cudaGetLastError();
@@ -197,14 +196,14 @@ static const char *last_error(void)
     return text ? text : "";
 }
 
-/* NCCL's own setting: it reads the variable too, and nothing else tells what it will find. */
+/* NCCL reads this variable too; no call reports it. */
 static const char *host_id(void)
 {
     const char *text = getenv("NCCL_HOSTID");
     return text ? text : "";
 }
 
-/* Likewise; older libraries refuse such ranks all the same. */
+/* Older libraries refuse such ranks. */
 static bool shares_cards(void)
 {
     const char *text = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
@@ -212,7 +211,7 @@ static bool shares_cards(void)
     return text && strtol(text, NULL, 0) > 0 && ncclGetVersion(&version) == ncclSuccess && version >= 23000;
 }
 
-/* CUDA's own setting, which its libraries have no call to ask for. */
+/* CUDA has no call that reports it. */
 static bool launches_block(void)
 {
     const char *text = getenv("CUDA_LAUNCH_BLOCKING");
