@@ -1,20 +1,16 @@
-/* A program as a graph of its device's library: its first run queues op by op as always; then all of it is queued once
- * more on streams that only note it, and from the second run on it is one launch.
+/* A program as a graph: the first run queues op by op; then all of it is captured, and later runs are one launch.
  *
- * What changes from run to run lies where a graph can look for it, in pinned memory: batches, and the values that
- * kernels take out of the step, which the graph copies to the device as its first work. It may be filled again at the
- * next run's begin, since a run ends when its streams are through. Host calls (loading) cannot be noted: they are made
- * before the launch.
- *
- * The first queue's stream begins the capture. All others wait for an event in it before their first op, and it waits
- * for them behind their last one. */
+ * What changes per run lies in pinned memory: batches, and the values that kernels take from the step, which the graph
+ * first copies to the device. It may be refilled at the next run's begin, since a run waits for its streams. Host
+ * calls (loading) cannot be captured and precede the launch. The first queue's stream begins the capture; the others
+ * wait for an event in it before their first op, and it waits for them at the end. */
 #include <stdlib.h>
 
 #include "runtime/device/internal.h"
 
 static const size_t NOWHERE = SIZE_MAX;
 
-/* Of one device: what its kernels take out of the step, as a piece of the pinned memory and of the device's. */
+/* A device's kernel values, as pieces of pinned and device memory. */
 struct values {
     size_t at, bytes;
     struct el_buffer *buffer;
@@ -25,9 +21,9 @@ struct el_async_graph {
     int64_t n_runs;
     char *pinned;
     size_t bytes;
-    size_t *at;            /* [n_tasks] in `pinned`: a kernel's values */
+    size_t *at;            /* [n_tasks] offsets in `pinned` of kernels' values */
     struct values *values; /* [n_devices] */
-    void *fork, **joins;   /* events: of the first stream, and [n_queues] of the others */
+    void *fork, **joins;   /* events of the first stream, and [n_queues] of the others */
 };
 
 static struct el_device *device_of(const struct el_program *program, int id)
@@ -48,9 +44,9 @@ static bool depends_on_step(const struct el_program *program, int id)
            task->kernel->step_values(&task->args, values);
 }
 
-/* ---- what can be one ---- */
+/* ---- eligibility ---- */
 
-/* A call whose work is noted; not where this thread makes those of other members, too, which it would have to group. */
+/* A call whose work is captured; only if this thread makes no other members' calls, which it would have to group. */
 static bool is_noted(const struct el_program *program, int id)
 {
     const struct el_task *task = &program->tasks[id];
@@ -78,9 +74,9 @@ static enum el_status check_task(const struct el_program *program, int id)
                    program->infos[id].label, reason);
 }
 
-/* ---- what it takes ---- */
+/* ---- resources ---- */
 
-/* Places in pinned memory: each device's values in one piece. */
+/* Places each device's values contiguously in pinned memory. */
 static void place(struct el_program *program, struct el_async_graph *graph)
 {
     const struct el_async_run *run = program->async;
@@ -108,7 +104,7 @@ static enum el_status allocate(struct el_program *program, struct el_async_graph
         EL_TRY(el_device_host_alloc(first, true, graph->bytes, &pinned));
         graph->pinned = pinned;
     }
-    program->async->active = NULL; /* which device that was is not noted */
+    program->async->active = NULL; /* the current device is unknown */
     EL_TRY(el_async_activate(program, first));
     return program->n_queues > 1 ? async->event_open(first->state, false, &graph->fork) : EL_OK;
 }
@@ -162,9 +158,9 @@ void el_async_graph_destroy(struct el_program *program)
     program->async->graph = NULL;
 }
 
-/* ---- noting it ---- */
+/* ---- capture ---- */
 
-/* A kernel's values as the device has them. */
+/* On the device. */
 static const void *values_of(const struct el_program *program, int id)
 {
     const struct el_async_graph *graph = program->async->graph;
@@ -183,7 +179,7 @@ static enum el_status note_kernel(struct el_program *program, int id)
     return status;
 }
 
-/* A host call leaves nothing but its place in the stream. */
+/* A host call leaves only its place in the stream. */
 static enum el_status note_task(struct el_program *program, int id)
 {
     const struct el_task *task = &program->tasks[id];
@@ -236,7 +232,7 @@ static enum el_status note_all(struct el_program *program)
     return EL_OK;
 }
 
-/* The first failure is the reason; the capture's own end is told of it too. */
+/* The first failure is reported; the capture must end either way. */
 enum el_status el_async_graph_make(struct el_program *program)
 {
     struct el_async_graph *graph = program->async->graph;
@@ -257,14 +253,14 @@ enum el_status el_async_graph_make(struct el_program *program)
     return el_fail(error.status, "%s; this was to make a step a graph, which --graph off does without", error.text);
 }
 
-/* ---- running it ---- */
+/* ---- runs ---- */
 
 bool el_async_graph_is_made(const struct el_program *program)
 {
     return program->async->graph && program->async->graph->made;
 }
 
-/* What a device does in each step beside its ops; then what the host has to do before them. */
+/* Injections at the step's begin, then host calls. */
 static enum el_status call_host(struct el_program *program)
 {
     for (int q = 0; q < program->n_queues; q++)

@@ -1,13 +1,12 @@
-/* When each op of an asynchronous run began and ended: timed events round it, read when the run is over. A device has a
- * clock of its own; an anchor, an event that is recorded and waited for between two readings of the host's clock, ties
- * the two together, with the distance of the readings as the bound of the error. It is set after the run, outside what
- * is timed. Host calls are timed by the host's clock itself (execute_async.c). */
+/* Spans of an asynchronous run, by timed events read after it. An anchor relates a device's clock to the host's: an
+ * event recorded and awaited between two host clock readings, whose distance bounds the error. It is set after the
+ * run, outside what is timed. Host calls use the host's clock (execute_async.c). */
 #include <stdlib.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/device/internal.h"
 
-/* An anchor that a busy host made wide is set again. */
+/* A wide anchor, from a busy host, is repeated. */
 enum { ANCHOR_TRIES = 3, ANCHOR_CLOSE_NS = 20000 };
 
 static enum el_status open_event(struct el_program *program, int id, void **event_p)
@@ -28,9 +27,9 @@ static enum el_status open_anchors(struct el_program *program)
     return EL_OK;
 }
 
-/* In the order of issue: an op right behind another one of its stream begins with that one's end, and the stream has
- * half as many events. Not where it waits for another stream, nor where a call lay between, in which the stream may
- * have run dry. `last`: by queue, the op before; -1: none that counts. */
+/* In issue order: an op directly behind another one of its stream begins at that one's end, which halves the events;
+ * not if it waits for another stream, or a call in between may have let the stream run dry. `last`: per queue, the op
+ * before; -1: none. */
 static enum el_status open_events(struct el_program *program, int *last)
 {
     struct el_async_run *run = program->async;
@@ -91,13 +90,13 @@ static struct el_async_device *device_of(struct el_program *program, int id)
     return &run->devices[d];
 }
 
-/* What is known of the host's side holds too: nothing ran before the run or after it. */
+/* Clamps to the host's bounds of the run. */
 static int64_t within(const struct el_span *whole, int64_t ns)
 {
     return ns < whole->begin_ns ? whole->begin_ns : ns > whole->end_ns ? whole->end_ns : ns;
 }
 
-/* Both ends by their distance to the same anchor: so rounding never turns two of a stream's events round. */
+/* Both ends relative to the same anchor, so that rounding keeps the order of a stream's events. */
 static enum el_status read_span(struct el_program *program, int id)
 {
     struct el_async_run *run = program->async;

@@ -1,11 +1,9 @@
-/* How long ops of simulated devices take by how many other devices work meanwhile: cores and cards of one machine share
- * its memory, so that each is slower beside the others.
+/* How long ops of simulated devices take when other devices are busy, since cores and cards of one machine share
+ * memory.
  *
- * An op goes at one rate while it is alone, and at another beside n_beside busy devices (costs.h); beside fewer of
- * them, or for a part of its time, at a rate between. Who is busy follows from the spans of the last pass.
- *
- * Where times are a machine's rates, collectives hold some of a card's multiprocessors (machine.h). A product takes so
- * much longer as that part of its time in which they are in flight: what it does meanwhile is less by their share. */
+ * An op has one rate alone and another beside n_beside busy devices (costs.h), and interpolates. Who is busy follows
+ * from the last pass's spans. With a machine's rates, collectives hold some multiprocessors (machine.h): a product
+ * loses their share of the time in which they are in flight. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,7 +11,7 @@
 #include "runtime/device/internal.h"
 #include "runtime/device/machine.h"
 
-static const double SETTLED = 1e-3; /* of an op's time, or of all products': a change that changes nothing */
+static const double SETTLED = 1e-3; /* relative change of an op's time, or of all products', that is ignored */
 
 struct event {
     int64_t ns;
@@ -41,7 +39,7 @@ static bool are_shared(struct el_program *const *programs, const struct el_order
     return n_ops && is_shared(programs[order->program]->queues[0]->device);
 }
 
-/* What a stream's collectives take from an op of another stream. Ops are asked about in order. */
+/* Time that a stream's collectives take from an op of another stream. Called in op order. */
 static double taken_ns(struct el_queue *queue, const struct el_span *span)
 {
     const struct el_program *program = queue->program;
@@ -61,7 +59,7 @@ static double taken_ns(struct el_queue *queue, const struct el_span *span)
     return taken;
 }
 
-/* Of a device's compute stream. Returns whether its products' times changed, all together. */
+/* For a device's compute stream. Returns whether its products' total time changed. */
 static bool adjust_products(const struct el_queue *own)
 {
     const struct el_program *program = own->program;
@@ -98,14 +96,14 @@ static bool adjust_all_products(struct el_program *const *programs, int n)
 void el_beside_begin(struct el_program *const *programs, const struct el_ordered *order, int n_ops)
 {
     if (!slow_each_other(programs, order, n_ops) && !are_shared(programs, order, n_ops))
-        return; /* times are as they were prepared */
+        return; /* times are as prepared */
     for (int i = 0; i < n_ops; i++) {
         struct el_task *task = &programs[order[i].program]->tasks[order[i].id];
         task->cost_ns = task->alone_ns;
     }
 }
 
-/* Communication is measured while all take part in it: it neither slows down others here nor is slowed down. */
+/* Communication is measured with all ranks taking part, so it is not adjusted. */
 static bool is_work(const struct el_program *program, int id)
 {
     const struct el_span *span = &program->spans[id];
@@ -138,7 +136,7 @@ static int list_events(struct el_program *const *programs, const struct el_order
     return n;
 }
 
-/* `others`: how many other devices were busy, on the average over the op. Returns whether its time changed. */
+/* `others`: average number of other busy devices during the op. Returns whether its time changed. */
 static bool set_cost(struct el_program *program, int id, double others)
 {
     struct el_task *task = &program->tasks[id];
@@ -151,7 +149,7 @@ static bool set_cost(struct el_program *program, int id, double others)
     return ns > before * (1 + SETTLED) || ns < before * (1 - SETTLED);
 }
 
-/* Each op's share of the time that all devices were busy, by the sum over devices when it begins and when it ends. */
+/* Averages from the integral of busy devices at an op's begin and end. */
 static bool adjust(const struct event *events, int n)
 {
     double busy_ns = 0;

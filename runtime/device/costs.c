@@ -1,4 +1,3 @@
-/* Curves of measured times; see costs.h. */
 #include "runtime/device/costs.h"
 
 #include <math.h>
@@ -10,7 +9,7 @@ static bool is_link(const struct el_op_messages *messages)
     return strcmp(messages->verb, "send") == 0 || strcmp(messages->verb, "recv") == 0;
 }
 
-/* How much of what is asked a row has; the verb counts most, and of rows alike the number of ranks. */
+/* A matching verb counts most, then the algorithm, then the number of ranks. */
 static int fit_of(const struct el_cost_row *row, const struct el_op_messages *messages)
 {
     bool verb = strcmp(row->verb, messages->verb) == 0, algorithm = strcmp(row->algorithm, messages->algorithm) == 0;
@@ -35,7 +34,7 @@ static bool is_fitted(const struct el_cost_row *row)
     return row->latency_ns > 0 || row->ns_per_byte > 0;
 }
 
-/* Of points by bytes, rising, at least two. */
+/* At least two points, by rising bytes. */
 static double between_ns(const struct el_cost_point *p, int n, double bytes)
 {
     int above = 1;
@@ -64,15 +63,14 @@ static struct el_cost_basis basis_of(const struct el_cost_row *row, double bytes
     return basis;
 }
 
-/* The largest message of the same data on as many ranks as were measured: where each rank has a chunk, it is of their
- * number. */
+/* The largest message of the same data on the measured number of ranks; a chunk scales with it. */
 static double measured_message(const struct el_cost_row *row, const struct el_op_messages *messages)
 {
     double bytes = (double)messages->largest_bytes, chunks = bytes * messages->size / (double)messages->total_bytes;
     return chunks > 0.5 && chunks < 2 ? bytes * messages->size / row->ranks : bytes;
 }
 
-/* As the fitted line says, from what was measured of the same data. */
+/* Scales the measured time by the fitted line. */
 static double by_form_ns(const struct el_cost_row *row, const struct el_op_messages *messages)
 {
     double at = measured_message(row, messages);
@@ -116,7 +114,7 @@ void el_cost_use_add(struct el_cost_use *use, const struct el_op_info *op, doubl
 
 /* ---- ops ---- */
 
-static const double SAME_RATIO = 0.01; /* sizes that are taken for one */
+static const double SAME_RATIO = 0.01; /* relative difference of sizes taken as equal */
 
 static bool is_near(double a, double b)
 {
@@ -128,7 +126,7 @@ static bool computes_little(const struct el_op_info *op)
     return op->op_class != EL_CLASS_COMPUTE || op->flops <= op->bytes;
 }
 
-/* Negative: it does not say. */
+/* < 0: unknown. */
 static double of_row_ns(const struct el_cost_op *row, const struct el_op_info *op)
 {
     const struct el_cost_point *first = &row->points[0], *last = &row->points[row->n - 1];
@@ -144,7 +142,7 @@ static size_t kernel_length(const char *label)
     return strcspn(label, " ");
 }
 
-/* The row of the same kernel whose size is nearest; NULL: there is none. */
+/* The row of the same kernel with the nearest size; NULL: none. */
 static const struct el_cost_op *nearest(const struct el_costs *costs, const struct el_op_info *op, bool beside)
 {
     const struct el_cost_op *best = NULL;
@@ -170,7 +168,7 @@ static const struct el_cost_op *find(const struct el_costs *costs, const struct 
     return NULL;
 }
 
-/* Negative: what was measured so does not say. */
+/* < 0: unknown. */
 static double measured_ns(const struct el_costs *costs, const struct el_op_info *op, bool beside,
                           struct el_cost_basis *basis)
 {

@@ -1,6 +1,5 @@
-/* The `cpu` backend: a core standing in for a GPU. Each stream is a thread that takes work from a queue of one; each
- * device has its own memory, so that a transfer is a real copy. `null` is the same without the kernels: it measures the
- * harness itself. It knows nothing of programs: it only runs functions in order. */
+/* The `cpu` backend: a core stands for a GPU. Each stream is a thread with a queue of one; each device has its own
+ * memory, so a transfer is a real copy. `null` skips the kernels and so measures the harness. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -19,7 +18,6 @@
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
-/* One piece of device memory. */
 struct mapping {
     uintptr_t address;
     size_t length;
@@ -29,7 +27,7 @@ struct mapping {
 struct state {
     struct el_device_spec spec;
     char name[EL_DEVICE_NAME_BYTES];
-    pthread_mutex_t lock; /* of `mappings`: an op may map (an injected leak does) */
+    pthread_mutex_t lock; /* of `mappings`: an op may map (an injected leak) */
     struct mapping *mappings;
 };
 
@@ -78,8 +76,8 @@ static void close_device(void *argument)
     free(state);
 }
 
-/* A mapping of its own, whole pages, so that the system can tell what is resident for this device; named where the
- * kernel can (CONFIG_ANON_VMA_NAME), so that people see it in /proc/PID/smaps too. */
+/* A separate mapping of whole pages, so that its resident pages can be counted; named in /proc/PID/smaps where the
+ * kernel can (CONFIG_ANON_VMA_NAME). */
 static enum el_status map(void *argument, size_t bytes, uintptr_t *address_p)
 {
     struct state *state = argument;
@@ -113,7 +111,7 @@ static void unmap(void *argument, uintptr_t address, size_t bytes)
     pthread_mutex_unlock(&state->lock);
 }
 
-/* Pages of a mapping that are in memory; negative: the system does not say. */
+/* Pages in memory; < 0: unknown. */
 static int64_t count_resident(const struct mapping *mapping, int64_t page)
 {
     unsigned char present[4096];

@@ -1,6 +1,5 @@
-/* The backend `cuda`: a GPU of NVIDIA's. Several devices may be opened on one card: memory, copies and schedules are
- * real then, only their speed is shared. Which card has which number is the CUDA run time's to say: it keeps the order
- * of CUDA_VISIBLE_DEVICES. */
+/* The backend `cuda`: NVIDIA GPUs. Several devices may share one card and its speed. The CUDA run time numbers the
+ * cards in the order of CUDA_VISIBLE_DEVICES. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,7 @@ static enum el_status usable(int *n_devices_p)
     return el_cuda_module_open(&module, n_devices_p);
 }
 
-/* "2 x NVIDIA H200; CUDA 13.0, ..."; cards of other models are counted with the first. */
+/* "2 x NVIDIA H200; CUDA 13.0, ..."; named after the first card. */
 static void describe(char *text, size_t bytes)
 {
     const struct el_cuda_module *module = NULL;
@@ -40,7 +39,7 @@ void el_cuda_note_library(struct el_cuda_device *device, const char *name, int64
     while (i < device->n_libraries && strcmp(device->libraries[i].name, name) != 0) i++;
     if (i == EL_LIBRARIES_MAX) return;
     if (i == device->n_libraries) device->libraries[device->n_libraries++] = (struct el_library_memory){.name = name};
-    device->libraries[i].bytes += bytes > 0 ? bytes : 0; /* another process may have given memory back meanwhile */
+    device->libraries[i].bytes += bytes > 0 ? bytes : 0; /* another process may have freed memory meanwhile */
 }
 
 static enum el_status check_index(const struct el_cuda_module *module, const struct el_device_spec *spec)
@@ -66,8 +65,8 @@ static enum el_status check_capability(const struct el_cuda_device *device)
                    device->name, device->identity.model, has / 10, has % 10, wants / 10, wants % 10, has);
 }
 
-/* The driver's own version stands in /proc, behind the words "Kernel Module" (and "for x86_64" with the open one): the
- * first word that begins with a digit. What CUDA tells is how far it goes. */
+/* The driver's version: in /proc, the first word after "Kernel Module" that begins with a digit (the open module
+ * inserts "for x86_64"). CUDA reports the highest CUDA version it supports. */
 static void read_versions(struct el_cuda_device *device)
 {
     struct el_device_identity *identity = &device->identity;
@@ -84,7 +83,7 @@ static void read_versions(struct el_cuda_device *device)
     snprintf(identity->libraries, sizeof identity->libraries, "%s", device->module->libraries());
 }
 
-/* Makes the context, if this process has none on the card yet, and tells what it takes apart from what others use. */
+/* Creates the context if the process has none on the card; the change of used memory is the context's. */
 static enum el_status open_context(struct el_cuda_device *device)
 {
     const struct el_cuda_module *module = device->module;
@@ -159,8 +158,8 @@ static int64_t reserved(void *state)
     return ((struct el_cuda_device *)state)->cache.reserved_bytes;
 }
 
-/* What the driver says of the whole card, less what was in use before this device was opened: both by NVML, whose
- * figure has the driver's own reserve in it, as CUDA's has not. Without NVML, all that is in use. */
+/* The card's used memory minus that before this device was opened, by NVML, whose figure includes the driver's
+ * reserve, unlike CUDA's. Without NVML: all in use. */
 static enum el_status resident(void *state, int64_t *bytes_p)
 {
     struct el_cuda_device *device = state;

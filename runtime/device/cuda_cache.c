@@ -1,5 +1,4 @@
-/* The caching allocator. Lists are walked from the front: a training process holds some hundred blocks, and takes them
- * outside of steps. */
+/* Linear lists: a training process holds some hundred blocks and takes them outside of steps. */
 #include "runtime/device/cuda_cache.h"
 
 #include <stdlib.h>
@@ -8,7 +7,7 @@ struct el_cuda_block {
     uintptr_t address;
     size_t bytes;
     bool is_free;
-    bool first; /* of its segment: the next `first` begins another one */
+    bool first; /* of its segment */
     struct el_cuda_block *next;
 };
 
@@ -65,7 +64,7 @@ static enum el_status out_of_memory(const struct el_cuda_cache *cache, size_t by
                    el_bytes_text(left, rest), el_bytes_text(total, all));
 }
 
-/* A new segment, as one free block. */
+/* A new segment as one free block. */
 static enum el_status extend(struct el_cuda_cache *cache, size_t bytes, struct el_cuda_block **block_p)
 {
     size_t whole = round_up(bytes, EL_CUDA_GRANULE_BYTES);
@@ -92,7 +91,7 @@ static enum el_status extend(struct el_cuda_cache *cache, size_t bytes, struct e
     return EL_OK;
 }
 
-/* Cuts what is not needed off a block's end. */
+/* Splits off the unneeded end. */
 static enum el_status split(struct el_cuda_cache *cache, struct el_cuda_block *block, size_t bytes)
 {
     if (block->bytes == bytes) return EL_OK;
@@ -121,7 +120,7 @@ enum el_status el_cuda_cache_take(struct el_cuda_cache *cache, size_t bytes, uin
     return EL_OK;
 }
 
-/* Makes a block one with the next one of its segment if both are free. */
+/* Merges with the next block of the segment if both are free. */
 static void join_next(struct el_cuda_block *block)
 {
     struct el_cuda_block *next = block->next;

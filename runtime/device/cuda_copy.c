@@ -1,7 +1,6 @@
-/* Copies of the backend `cuda`. Between devices of one process they go directly where the cards reach each other's
- * memory, and through the driver's own staging where they do not; from the host through pinned pieces of ours, so that
- * the host may go on at once and the copy engine works by itself, or directly where a copy says how; to the host they
- * are waited for. */
+/* Copies of the backend `cuda`. Between devices: direct with peer access, else staged by the driver. From the host:
+ * through our pinned stages, so that the host continues at once and the copy engine works by itself, or directly if
+ * the copy says how. To the host: synchronous. */
 #include <string.h>
 
 #include "runtime/device/cuda.h"
@@ -18,11 +17,10 @@ static size_t stage_size(size_t bytes)
 static bool is_idle(const struct el_cuda_device *device, struct el_cuda_stage *stage)
 {
     if (!stage->in_flight) return true;
-    stage->in_flight = !EL_CUDART_LET(device->api, EventQuery, stage->sent); /* "not ready" would stay there */
+    stage->in_flight = !EL_CUDART_LET(device->api, EventQuery, stage->sent); /* clears "not ready" */
     return !stage->in_flight;
 }
 
-/* An event without a time: an errand of the host's. */
 static enum el_status add_stage(struct el_cuda_device *device, size_t bytes, struct el_cuda_stage **stage_p)
 {
     struct el_cuda_stage *stage = &device->stages[device->n_stages];
@@ -38,8 +36,7 @@ static enum el_status add_stage(struct el_cuda_device *device, size_t bytes, str
     return EL_OK;
 }
 
-/* An idle piece that is large enough; else a new one; else the first large enough one, when it has been sent. A step
- * that repeats finds all its pieces from the second time on. */
+/* An idle stage of the size, else a new one, else waits for the first. A repeated step reuses its stages. */
 static enum el_status take_stage(struct el_cuda_device *device, size_t bytes, struct el_cuda_stage **stage_p)
 {
     struct el_cuda_stage *busy = NULL;
@@ -67,8 +64,8 @@ static int count_stages(const struct el_cuda_device *device, size_t size)
     return n;
 }
 
-/* CUDA may wait for all that the process's cards do before it gives pinned memory: for a collective, too, that waits
- * for this very thread. So a step's pieces are there before it begins. */
+/* Allocating pinned memory may wait for all cards, and so for a collective that waits for this thread: a step's stages
+ * are allocated beforehand. */
 enum el_status el_cuda_prepare_copies(void *state, const size_t *bytes, int n)
 {
     struct el_cuda_device *device = state;
@@ -81,7 +78,7 @@ enum el_status el_cuda_prepare_copies(void *state, const size_t *bytes, int n)
         }
         for (size_t have = (size_t)count_stages(device, size); have < pieces; have++) {
             struct el_cuda_stage *stage;
-            if (device->n_stages >= EL_CUDA_STAGES_MAX / 2 && have > 0) break; /* they are used in turns */
+            if (device->n_stages >= EL_CUDA_STAGES_MAX / 2 && have > 0) break; /* they are reused in turns */
             if (device->n_stages == EL_CUDA_STAGES_MAX) break;
             EL_TRY(add_stage(device, size, &stage));
         }
@@ -96,12 +93,12 @@ static enum el_status send_piece(struct el_cuda_device *device, void *stream, ch
     EL_TRY(take_stage(device, bytes, &stage));
     memcpy(stage->pinned, source, bytes);
     EL_CUDART_TRY(device->api, device->name, MemcpyAsync, destination, stage->pinned, bytes, stream);
-    stage->in_flight = true; /* from here on, whatever fails: the copy may be under way */
+    stage->in_flight = true; /* even if a later call fails, the copy may be under way */
     return EL_CUDART_CALL(device->api, device->name, EventRecord, stage->sent, stream);
 }
 
-/* Until it has ended, the copy may write memory that is its caller's no more: a wait that failed for once is made
- * again, and one that fails for good fails at once. */
+/* Until it ends, the copy may write memory that the caller reuses: a wait that failed transiently is repeated; a
+ * permanent failure fails at once. */
 static enum el_status await_copy(struct el_cuda_device *device, void *stream)
 {
     enum el_status status = EL_CUDART_CALL(device->api, device->name, StreamSynchronize, stream);
@@ -109,7 +106,7 @@ static enum el_status await_copy(struct el_cuda_device *device, void *stream)
     return status;
 }
 
-/* As it lies: pinned memory is read by the card, any other is staged by the driver before the call returns. */
+/* The card reads pinned memory; the driver stages other memory before the call returns. */
 static enum el_status send_directly(struct el_cuda_device *device, void *stream, const struct el_copy *copy)
 {
     EL_CUDART_TRY(device->api, device->name, MemcpyAsync, copy->destination, copy->source, copy->bytes, stream);
@@ -133,7 +130,7 @@ static enum el_status fetch(struct el_cuda_device *device, void *stream, const s
     return await_copy(device, stream);
 }
 
-/* Lets `device` reach the other card's memory, if the machine can. */
+/* Enables peer access if the machine has it. */
 static enum el_status enable(struct el_cuda_device *device, const struct el_cuda_device *other)
 {
     int can = 0;
@@ -143,12 +140,12 @@ static enum el_status enable(struct el_cuda_device *device, const struct el_cuda
     EL_CUDART_TRY(device->api, device->name, SetDevice, device->ordinal);
     int code = device->api->DeviceEnablePeerAccess(other->ordinal);
     if (code == EL_CUDA_SUCCESS) return EL_OK;
-    if (code != EL_CUDA_ERROR_PEER_ALREADY) device->reaches[other->ordinal] = -1; /* the driver's staging serves */
+    if (code != EL_CUDA_ERROR_PEER_ALREADY) device->reaches[other->ordinal] = -1; /* the driver stages */
     device->api->GetLastError();
     return EL_OK;
 }
 
-/* Once a pair, both ways: which of the two drives the copy is the driver's to choose. */
+/* Once per pair, both ways: the driver chooses which card copies. */
 static enum el_status meet(struct el_cuda_device *to, struct el_cuda_device *from, const struct el_cuda_device *current)
 {
     if (to->ordinal >= EL_CUDA_CARDS_MAX || from->ordinal >= EL_CUDA_CARDS_MAX) return EL_OK;

@@ -1,5 +1,5 @@
-/* Finds CUDA: the driver's library, the module, the cards; and says exactly what is missing. Nothing of it is loaded
- * before somebody asks for a GPU. */
+/* Finds the driver's library, the module and the cards, and says what is missing. Loads nothing before a GPU is asked
+ * for. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,6 @@ static bool has_driver_library(void)
     return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != NULL;
 }
 
-/* What to do, where the code tells. */
 static const char *advice_of(int code)
 {
     switch (code) {
@@ -59,7 +58,7 @@ static int driver_version(const struct el_cuda_api *api)
     return version;
 }
 
-/* A driver tells up to which version of CUDA it goes; within a major version older ones serve newer run times. */
+/* A driver reports its highest CUDA version; older drivers of the same major version serve newer run times. */
 static enum el_status old_driver(const struct el_cuda_api *api)
 {
     int driver = driver_version(api), runtime = 0;

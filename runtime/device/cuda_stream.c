@@ -9,7 +9,7 @@ static enum el_status activate(void *state)
     return EL_CUDART_CALL(device->api, device->name, SetDevice, device->ordinal);
 }
 
-/* What a library says of itself, with the card's name. */
+/* Adds the card's name to an error. */
 static enum el_status named(const struct el_cuda_device *device, enum el_status status)
 {
     struct el_error error;
@@ -18,8 +18,7 @@ static enum el_status named(const struct el_cuda_device *device, enum el_status 
     return el_fail(status, "%s: %s", device->name, error.text);
 }
 
-/* Opens a library on a stream and notes what it took of the card's memory for itself. What it loads at its first use
- * comes on top and stays unattributed. */
+/* Opens a library on a stream and books the memory it took; what it loads at first use stays unattributed. */
 static enum el_status open_library(struct el_cuda_stream *stream, const char *name,
                                    enum el_status (*open)(struct el_cuda_native *native))
 {
@@ -31,13 +30,13 @@ static enum el_status open_library(struct el_cuda_stream *stream, const char *na
     return EL_OK;
 }
 
-/* Communication streams carry copies, sums and foreign code: no library of ours is worth its memory there. */
+/* Communication streams need no library, which would take memory. */
 static enum el_status open_libraries(struct el_cuda_stream *stream, int index)
 {
     const struct el_cuda_module *module = stream->device->module;
     if (index != EL_STREAM_COMPUTE) return EL_OK;
     EL_TRY(open_library(stream, "cuBLAS", module->open_cublas));
-    /* A cuDNN that does not start here is one that is not there: convolutions have another way, and say so. */
+    /* If cuDNN does not start, convolutions fall back, and say so. */
     if (!module->cudnn_missing() && open_library(stream, "cuDNN", module->open_cudnn) != EL_OK)
         stream->native.cudnn = NULL;
     return EL_OK;
@@ -116,7 +115,7 @@ static enum el_status event_record(void *argument, void *stream)
                           ((struct el_cuda_stream *)stream)->native.stream);
 }
 
-/* CUDA gives milliseconds as a float, in steps of about half a microsecond. */
+/* CUDA gives milliseconds as float, in steps of about 0.5 us. */
 static enum el_status event_elapsed(void *from, void *to, int64_t *ns_p)
 {
     const struct el_cuda_event *a = from, *b = to;
@@ -147,7 +146,7 @@ static enum el_status stream_query(void *argument, bool *idle_p)
     const struct el_cuda_device *device = stream->device;
     int code = device->api->StreamQuery(stream->native.stream);
     *idle_p = code != EL_CUDA_ERROR_NOT_READY;
-    if (!*idle_p) device->api->GetLastError(); /* "not ready" stays there, and the next launch would find it */
+    if (!*idle_p) device->api->GetLastError(); /* clears "not ready", or the next launch would report it */
     return *idle_p ? el_cuda_status(device->api, device->name, "StreamQuery", code) : EL_OK;
 }
 
@@ -161,9 +160,9 @@ static void *stream_handle(void *stream)
     return ((struct el_cuda_stream *)stream)->native.stream;
 }
 
-/* ---- graphs: a stream is captured, what was noted becomes a graph that can be launched ---- */
+/* ---- graphs ---- */
 
-/* What cuBLAS takes by itself, so that it chooses as it would without a graph. */
+/* cuBLAS's own default sizes, so that it chooses as without a graph. */
 enum { CUBLAS_BYTES = 4 << 20, CUBLAS_BYTES_90 = 32 << 20 };
 
 struct cuda_graph {
@@ -189,7 +188,7 @@ static enum el_status capture_begin(void *argument)
     return EL_CUDART_CALL(device->api, device->name, StreamBeginCapture, stream->native.stream);
 }
 
-/* Notes what it takes of the card's memory. */
+/* Books the graph's memory. */
 static enum el_status instantiate(struct el_cuda_device *device, void *noted, void **graph_p)
 {
     struct cuda_graph *graph = calloc(1, sizeof *graph);

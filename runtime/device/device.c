@@ -1,5 +1,4 @@
-/* Devices: the registry of backends, what is known of a device, and the wrappers round the hooks of its streams; those
- * of its memory stand in memory.c. */
+/* The registry of backends, queries, and wrappers of the stream hooks; memory's are in memory.c. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +51,7 @@ enum el_status el_device_open_with(const struct el_device_ops *ops, const struct
     return EL_OK;
 }
 
-/* Of the whole process: drivers give pinned memory back when all cards are idle. */
+/* Process-wide: drivers free pinned memory only when all cards are idle. */
 static atomic_bool is_left;
 
 bool el_device_is_left(void)
@@ -222,7 +221,7 @@ enum el_status el_device_stream_check(struct el_device *device, int stream)
     return async->stream_query(device->streams[stream], &idle);
 }
 
-/* An asynchronous device's stream, opened if need be; the calling thread's calls go to the device. */
+/* Opens an asynchronous device's stream and activates the device. */
 static enum el_status turn_to(struct el_device *device, int stream, void **opened_p)
 {
     if (!device->ops->async) return el_fail(EL_ERR_INTERNAL, "%s: nothing can be queued on a thread", device->name);
@@ -230,7 +229,7 @@ static enum el_status turn_to(struct el_device *device, int stream, void **opene
     return device->ops->async->activate(device->state);
 }
 
-/* One event a stream is enough: a wait holds on to the record that was the latest when it was queued. */
+/* One event per stream suffices: a wait uses the latest record when it is queued. */
 enum el_status el_device_enqueue_wait(struct el_device *device, int stream, struct el_device *other, int other_stream)
 {
     void **mark = &other->marks[other_stream];
@@ -297,7 +296,7 @@ void el_device_host_free(struct el_device *device, bool pinned, void *memory)
     if (!pinned || !async || !async->host_map)
         free(memory);
     else
-        async->host_unmap(device->state, memory); /* on whichever card the thread is */
+        async->host_unmap(device->state, memory); /* works on any current card */
 }
 
 enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void *destination,
@@ -362,7 +361,7 @@ enum el_status el_device_gpu_libraries(const char **libraries_p, const char **cu
     return EL_OK;
 }
 
-/* Why a backend cannot be used; the line begins with its name already. */
+/* Strips the backend's name from the reason, since the line begins with it. */
 static const char *reason_of(const char *name)
 {
     const char *text = el_error_message();

@@ -1,15 +1,12 @@
-/* Running a program: each queue on its stream's thread, in order, with waits between streams.
- *
- * A wait spins for microseconds at most and then sleeps: on few cores a polling wait steals the time that it measures.
- * Only ops that another stream waits for announce their end, so that a step of one stream costs no more than its clock
- * readings. */
+/* Runs a program on synchronous devices: each queue on its stream's thread. A wait spins for microseconds and then
+ * sleeps, since polling on few cores distorts the measurement. Only ops that another stream waits for announce their
+ * end. */
 #include "runtime/base/clock.h"
 #include "runtime/base/futex.h"
 #include "runtime/device/internal.h"
 
 enum { SPIN_NS = 3000, SPIN_READS = 16 };
 
-/* Returns when *word has become `wanted`. */
 static void wait_for(_Atomic uint32_t *word, uint32_t wanted)
 {
     if (atomic_load_explicit(word, memory_order_acquire) == wanted) return;
@@ -64,8 +61,8 @@ static enum el_status run_task(struct el_program *program, struct el_device *dev
     return EL_OK;
 }
 
-/* Of collectives and copies also the thread's own time: one that waits uses none, one that shares the compute core
- * does. Reading that clock costs twenty times the other, so kernels go without. */
+/* Collectives and copies also record the thread's CPU time, which tells waiting from using the compute core. That
+ * clock costs twenty times the other, so kernels go without. */
 static enum el_status run_timed(struct el_program *program, struct el_device *device, int id)
 {
     enum el_op_class op_class = program->infos[id].op_class;
@@ -77,7 +74,6 @@ static enum el_status run_timed(struct el_program *program, struct el_device *de
     return status;
 }
 
-/* One op of a queue, after all that it waits for; its ends are told to whoever watches. */
 static void run_op(struct el_program *program, const struct el_queue *queue, int i)
 {
     const struct el_watch *watch = program->watch;
@@ -92,8 +88,7 @@ static void run_op(struct el_program *program, const struct el_queue *queue, int
     if (watch) watch->op_end(watch->context, info, last ? NULL : &program->infos[queue->tasks[i + 1]]);
 }
 
-/* What a stream's thread does in a step. A failed step's remaining ops are skipped, but announced, so that nobody waits
- * for ever. */
+/* After a failure the remaining ops are skipped, but announced, so that nobody waits for ever. */
 static void run_queue(void *argument)
 {
     struct el_queue *queue = argument;
@@ -132,7 +127,6 @@ static void prepare_queue(void *argument)
         el_futex_wake(&program->pending, false);
 }
 
-/* Hands every queue to its stream and waits until all are through. */
 static enum el_status on_all_queues(struct el_program *program, void (*work)(void *))
 {
     void *stream;

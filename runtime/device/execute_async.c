@@ -1,9 +1,6 @@
-/* Running a program on asynchronous devices: one host thread walks the ops and queues each on its stream; nothing in a
- * step waits for the device but its end.
- *
- * Waits between streams are events, recorded after ops that another stream waits for. Host calls (loading) are made
- * when their turn comes, while the device is behind: the copies that follow read host memory before they return.
- * Collectives get the native stream and queue there, or wait for it themselves (comm.c). */
+/* Runs a program on asynchronous devices: one host thread queues all ops on their streams and waits only at the end.
+ * Waits between streams are events. Host calls (loading) run in their turn, ahead of the device: later copies read
+ * host memory before they return. Collectives queue on the native stream, or wait for it (comm.c). */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +10,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/device/internal.h"
 
-/* How often hooks are called while the host waits, and how long streams may take to end after a failure. */
+/* Interval of hooks while the host waits; time for streams to end after a failure. */
 enum { HOOKS_EVERY_NS = 1000000, END_AFTER_FAILURE_S = 5 };
 
 static const struct el_async_ops *async_of(const struct el_program *program, int id)
@@ -34,7 +31,7 @@ enum el_status el_async_activate(struct el_program *program, const struct el_dev
     return EL_OK;
 }
 
-/* Streams, and the devices in the order in which they come up. */
+/* Also lists the devices in order of appearance. */
 static enum el_status open_streams(struct el_program *program)
 {
     struct el_async_run *run = program->async;
@@ -62,7 +59,7 @@ static enum el_status prepare_task(struct el_program *program, int id)
     return task->kernel->prepare ? task->kernel->prepare(&task->args, &task->args.plan) : EL_OK;
 }
 
-/* What of the host's goes to one device, together. */
+/* All staged copies from the host to one device. */
 static enum el_status prepare_copies(struct el_program *program, struct el_device *device)
 {
     const struct el_async_ops *async = device->ops->async;
@@ -122,7 +119,7 @@ static enum el_status run_kernel(struct el_program *program, struct el_task *tas
     task->args.step = program->step;
     const enum el_status status = el_kernel_run(task->kernel, &task->args);
     if (status == EL_OK) return EL_OK;
-    el_error_take(status, &error); /* a kernel does not know where it runs */
+    el_error_take(status, &error); /* adds the device's name */
     return el_fail(status, "%s: %s", program->queues[task->queue]->device->name, error.text);
 }
 
@@ -154,7 +151,7 @@ enum el_status el_async_call(struct el_program *program, int id, int member, int
     int64_t begin_ns = el_clock_ns();
     enum el_status status = task->run(&args);
     if (task->blocks) run->queue_ns -= el_clock_ns() - begin_ns;
-    run->active = NULL; /* a call may have turned to another device */
+    run->active = NULL; /* a call may have changed the current device */
     return status;
 }
 
@@ -173,7 +170,7 @@ static enum el_status run_task(struct el_program *program, int id, int member, i
     return EL_OK;
 }
 
-/* What an op's stream is told before it. Host calls are timed by the host's clock, all else by events. */
+/* Host calls are timed by the host's clock, other ops by events. */
 static enum el_status begin_op(struct el_program *program, int id)
 {
     const struct el_task *task = &program->tasks[id];
@@ -202,8 +199,8 @@ static enum el_status end_op(struct el_program *program, int id)
     return run->done[id] ? async->event_record(run->done[id], stream) : EL_OK;
 }
 
-/* One op, or all calls of a group: first what their streams wait for, then the calls, then the events that mark their
- * ends, as the last call may be the one that queues the work of all. */
+/* One op, or a group's calls: first all waits, then the calls, then the end events, as the last call may enqueue for
+ * all. */
 static enum el_status issue(struct el_program *program, const int *ids, int n)
 {
     const struct el_watch *watch = program->watch;
@@ -222,7 +219,6 @@ static enum el_status issue(struct el_program *program, const int *ids, int n)
     return status;
 }
 
-/* How many of the ops from `at` on are calls of one group. */
 static int group_size(const struct el_program *program, int at)
 {
     const int *order = program->async->order;
@@ -266,8 +262,8 @@ static bool all_idle(struct el_program *program)
     return true;
 }
 
-/* Waits with an eye on the hooks, and after a failure not for ever: a collective whose peer is gone does not end by
- * itself. False: streams did not end. */
+/* Polls the hooks, and after a failure limits the wait: a collective without its peer does not end. False: streams did
+ * not end. */
 static bool watch_streams(struct el_program *program)
 {
     int64_t hooks_ns = el_clock_ns(), failed_ns = 0;
@@ -288,7 +284,7 @@ static bool watch_streams(struct el_program *program)
     return true;
 }
 
-/* Whoever gave memory or streams back would wait for them: that is left to the process's end, which stops them. */
+/* Freeing memory or streams would hang; the end of the process stops them. */
 static void leave(struct el_program *program)
 {
     static const char words[] = "; streams did not end within %d s of this and are left to the end of the process";
@@ -298,7 +294,7 @@ static void leave(struct el_program *program)
     snprintf(text + used, sizeof program->run_error.text - used, words, END_AFTER_FAILURE_S);
 }
 
-/* A device that failed says so when it is waited for. A graph's first stream is behind all others. */
+/* Reports device failures. A graph's first stream is behind all others. */
 static void synchronize(struct el_program *program, bool graph)
 {
     for (int q = 0; q < (graph ? 1 : program->n_queues); q++) {

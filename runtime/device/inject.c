@@ -1,12 +1,11 @@
-/* Injected disturbances: what a device does besides its work, so that what measures can be held against known answers.
- * Who asked for them, and on which device, is not this file's business. */
+/* Injected disturbances on a device. */
 #include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/device/internal.h"
 
-/* Device memory that no ledger knows; written to where the host can, so that it is resident (a GPU's is at once). The
- * device's close gives it back. */
+/* Leaked memory, outside the ledger; written to where the host can, so that it is resident (a GPU's always is).
+ * Closing the device frees it. */
 static enum el_status take(struct el_device *device, int64_t bytes)
 {
     uintptr_t address;

@@ -1,4 +1,4 @@
-/* Issuing: ops are put in their streams' queues, waits and memory marks are noted. Nothing computes here. */
+/* Issuing: queues ops, and records waits and memory marks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static enum el_status memory_of(struct el_program *program, struct el_device *de
     return EL_OK;
 }
 
-/* Writes down what the ledger is told, for observers. */
+/* Records ledger changes for observers. */
 static enum el_status note(struct el_program *program, const struct el_device *device, enum el_tag tag, int64_t bytes)
 {
     EL_TRY(EL_PROGRAM_GROW(program->marks, program->n_marks, program->mark_room));
@@ -124,7 +124,7 @@ void el_program_free(struct el_program *program, struct el_buffer *buffer)
     if (gone->part.bytes) el_program_keep(program, remove_bytes(program, memory, gone->part.tag, gone->part.bytes));
 }
 
-/* Adds a task to its queue, with the waits that were given for it. */
+/* Adds a task with its pending waits to its queue. */
 static enum el_status append(struct el_program *program, struct el_device *device, int stream,
                              const struct el_op_head *head, const char *fallback, struct el_task **task_p,
                              struct el_op_info **info_p)
@@ -145,8 +145,7 @@ static enum el_status append(struct el_program *program, struct el_device *devic
     }
     task->n_waits = queue->n_pending;
     queue->n_pending = 0;
-    program->labels[id] =
-        strdup(head->label ? head->label : fallback); /* last: freed only for tasks that are counted */
+    program->labels[id] = strdup(head->label ? head->label : fallback); /* last: freed only for counted tasks */
     if (!program->labels[id]) return el_fail_errno("an op's name");
     program->infos[id] = (struct el_op_info){.label = program->labels[id],
                                              .phase = head->phase,
@@ -178,7 +177,7 @@ static struct el_op_kernel describe_kernel(const struct el_kernel_op *op)
     return kernel;
 }
 
-/* The scratch of an op; on a GPU its libraries are asked what they want. */
+/* On a GPU its libraries are asked. */
 static enum el_status make_scratch(struct el_program *program, struct el_device *device, int stream,
                                    const struct el_kernel *kernel, const struct el_kernel_op *op,
                                    struct el_buffer **scratch_p)
@@ -201,7 +200,7 @@ static enum el_status make_scratch(struct el_program *program, struct el_device 
     return allocate(program, device, EL_TAG_WORKSPACE, workspace.bytes, part, "workspace", scratch_p);
 }
 
-/* Keeps the op's tensors. As it is known by its views and sizes, it has the first one's, and the sum of all. */
+/* The op itself shows its first tensor's views and the sum of all sizes. */
 static enum el_status add_tensors(struct el_program *program, struct el_kernel_op *op)
 {
     const size_t wanted = (size_t)program->n_tensors + (size_t)op->n_tensors;
@@ -294,7 +293,7 @@ static bool same_words(const struct el_call_message *a, const struct el_call_mes
     return a->of == b->of && a->from == b->from && a->to == b->to && a->tag == b->tag && a->sends == b->sends;
 }
 
-/* How many messages with these words stand before task `at`: the nearest one knows. */
+/* Number of equal messages before task `at`. */
 static int count_messages(const struct el_program *program, int at)
 {
     const struct el_task *task = &program->tasks[at];
@@ -347,14 +346,14 @@ enum el_status el_program_wait(struct el_program *program, struct el_device *dev
     if (op_id < 0) return EL_OK;
     struct el_queue *queue;
     EL_TRY(el_program_keep(program, queue_of(program, device, stream, &queue)));
-    if (program->tasks[op_id].queue == queue->index) return EL_OK; /* in order anyway */
+    if (program->tasks[op_id].queue == queue->index) return EL_OK; /* ordered anyway */
     for (int i = 0; i < queue->n_pending; i++) {
         if (queue->pending[i] == op_id) return EL_OK;
     }
     const int room = (int)(sizeof queue->pending / sizeof queue->pending[0]);
     for (int i = 0; i < queue->n_pending && queue->n_pending == room; i++) {
         if (program->tasks[queue->pending[i]].queue != program->tasks[op_id].queue) continue;
-        if (queue->pending[i] < op_id) queue->pending[i] = op_id; /* the later one of a stream is behind the other */
+        if (queue->pending[i] < op_id) queue->pending[i] = op_id; /* a stream's later op covers the earlier one */
         return EL_OK;
     }
     if (queue->n_pending == room) {

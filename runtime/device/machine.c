@@ -1,4 +1,3 @@
-/* Times of ops by a machine's rates; see machine.h. */
 #include "runtime/device/machine.h"
 
 #include <math.h>
@@ -18,13 +17,12 @@ const struct el_machine el_machine_default = {.name = "default",
                                               .collective_launch_ns = 20000,
                                               .host_call_ns = 10000};
 
-/* The rate is divided first: so round rates give round times. */
+/* Divides the rate first: round rates give round times. */
 static double at_rate_ns(double amount, double rate_per_s)
 {
     return amount / (rate_per_s / 1e9);
 }
 
-/* What bytes cross on their way to another device. */
 struct way {
     double latency_ns, bytes_per_s;
 };
@@ -35,7 +33,7 @@ static struct way way_of(const struct el_machine *m, bool crosses)
                    : (struct way){m->link_latency_ns, m->link_bytes_per_s};
 }
 
-/* In how many hosts those lie that take part in the op. A group's members have positions at equal distances. */
+/* Hosts that take part; a group's members have equidistant positions. */
 static int hosts_of(const struct el_machine *m, const struct el_op_info *op, int position, int stride)
 {
     const struct el_op_messages *messages = &op->messages;
@@ -67,7 +65,7 @@ double el_machine_held_share(const struct el_machine *m, const struct el_op_info
 
 static double copy_ns(const struct el_machine *m, const struct el_op_info *op, int position)
 {
-    double moved_bytes = op->bytes / 2; /* they are read and written */
+    double moved_bytes = op->bytes / 2; /* read and written */
     bool crosses =
         op->peer >= 0 && m->devices_per_host > 0 && op->peer / m->devices_per_host != position / m->devices_per_host;
     struct way way = {0, m->copy_bytes_per_s};
@@ -86,9 +84,7 @@ double el_machine_flops_per_s(const struct el_machine *m, const char *dtype)
                                         : m->f32_flops_per_s;
 }
 
-/* ---- measured rates by size ---- */
-
-/* The one text for a type, so that types are equal where their pointers are: ops are priced by the million. */
+/* Interns the type's name, for fast comparison. */
 static const char *one_name(const char *dtype)
 {
     static const char *const names[] = {"f64", "bf16"};
@@ -121,7 +117,7 @@ bool el_machine_knows_products(const struct el_machine *m, const char *dtype)
     return false;
 }
 
-/* Its rate over that of its type, between the listed ones; 0: there are none. */
+/* Interpolated rate relative to the type's; 0: none. */
 static double share_between(const struct el_machine *m, enum el_machine_rate_kind kind, const char *dtype, double at[2])
 {
     const char *name = one_name(dtype);
@@ -148,7 +144,7 @@ static bool begins(const char *name, const char *with)
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* 0: no measured rate says it. */
+/* 0: unknown. */
 static double measured_share(const struct el_machine *m, const struct el_op_info *op)
 {
     const struct el_op_kernel *kernel = &op->kernel;

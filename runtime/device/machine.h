@@ -1,29 +1,25 @@
-/* The machine that simulated devices stand for: rates, from which an op's time is computed where none was measured.
+/* The rates of a simulated machine, for ops without measurements.
  *
  *     struct el_machine machine = el_machine_default;
  *     el_machine_op_ns(&machine, &op, position, stride)
  *
- * An op takes its launch, and then its FLOPs, bytes and messages at the machine's rates, one after another.
+ * An op takes its launch, then FLOPs, bytes and messages at the machine's rates, one after another.
  *
- * A matrix product (linear layer, convolution) of a type that `rates` has products of takes its launch and its FLOPs at
- * a rate between theirs, with its bytes in it: by its FLOPs and its width, 1 / (1/m + 1/n + 1/k), half the FLOPs for
- * each element that it reads or writes. Attention likewise, by sequence length and head size. In the plane of the two
- * logarithms, each cut to the range of the listed ones, a listed row weighs 1 / distance^4: it has its own rate where
- * it lies, and no rate is above the best one. Why these two: 27 of the 375 products that XLA measured on an H100
- * predict the other 348 with a median error of 6 % (9 of 10 within 26 %); by the smallest side and FLOPs 7 % (28 %), by
- * FLOPs alone 9 % (29 %), by m, n and k 13 % (55 %).
+ * A matrix product (linear, convolution) whose type is in `rates` takes its launch and its FLOPs at an interpolated
+ * rate, memory included. The coordinates are its FLOPs and its width 1 / (1/m + 1/n + 1/k), half the FLOPs per element
+ * accessed; for attention, sequence length and head size. In the plane of their logarithms, clamped to the listed
+ * range, a row weighs 1 / distance^4; no rate exceeds the best one. Accuracy: from 27 of 375 products that XLA
+ * measured on an H100, the other 348 have a median error of 6 % (9 of 10 within 26 %); by smallest side and FLOPs 7 %
+ * (28 %), by FLOPs alone 9 % (29 %), by m, n and k 13 % (55 %).
  *
- * Devices lie in hosts by position, so many in each. A message or copy from one host to another goes at the rates of
- * the network, which are one device's. So does a collective whose members lie in several hosts, but the g of them in
- * one host send by g ways to the network, at most at the links' rate: NCCL makes as many rings, and each leaves the
- * host at another device. All else goes at the rates of the links within a host.
+ * Positions fill hosts in order. Messages and copies between hosts go at one device's network rate. A collective
+ * across hosts uses g network ways for its g members per host, at most at the links' rate, as NCCL's rings leave the
+ * host at different devices. All else uses the links within a host.
  *
- * A collective's kernels hold some of a card's multiprocessors, also while they wait for other members; matrix products
- * and attention beside them have the rest (beside.c). What moves memory does not need all of them, and is as fast.
+ * A collective holds some of a card's multiprocessors, also while it waits; products and attention beside it have the
+ * rest (beside.c). Memory-bound kernels are as fast.
  *
- * Units: nanoseconds, bytes per second, FLOPs per second; a link's rate is one way. Ownership: a plain value. Errors:
- * none.
- */
+ * Units: nanoseconds, bytes per second, FLOPs per second; link rates are one-way. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,40 +32,39 @@ enum el_machine_rate_kind { EL_RATE_PRODUCT, EL_RATE_ATTENTION, EL_RATE_KINDS };
 
 struct el_machine_rate {
     enum el_machine_rate_kind kind;
-    const char *dtype;   /* "bf16": for good */
+    const char *dtype;   /* "bf16"; static */
     double sides[3];     /* m, n, k; or sequence length and head size */
-    double at[2];        /* the logarithms that it lies at */
-    double of_peak_rate; /* its rate over that of its type */
+    double at[2];        /* their logarithms */
+    double of_peak_rate; /* relative to its type's rate */
 };
 
 struct el_machine {
     char name[EL_MACHINE_NAME_BYTES], source[EL_MACHINE_SOURCE_BYTES];
     double f32_flops_per_s, f64_flops_per_s, bf16_flops_per_s;
-    double memory_bytes_per_s;                  /* what kernels read and write */
-    double copy_bytes_per_s;                    /* copies within a device's memory: bytes that are copied */
+    double memory_bytes_per_s;                  /* for kernels */
+    double copy_bytes_per_s;                    /* copies within a device, in bytes copied */
     double host_link_bytes_per_s;               /* between a device and its host */
     double link_bytes_per_s;                    /* between two devices of a host */
     double network_bytes_per_s;                 /* between hosts */
-    double link_latency_ns, network_latency_ns; /* of each message of a collective, and of each message and copy */
+    double link_latency_ns, network_latency_ns; /* of each message, and each copy */
     double kernel_launch_ns, copy_launch_ns, collective_launch_ns, host_call_ns;
-    int devices_per_host; /* 0: all are in one host, and there is no network */
-    /* Of a card, and those that a collective holds within a host and across hosts; 0: it holds none. */
+    int devices_per_host; /* 0: one host, no network */
+    /* Of a card, and held by a collective within and across hosts; 0: none. */
     double multiprocessors, collective_multiprocessors, network_collective_multiprocessors;
     int n_rates;
     struct el_machine_rate rates[EL_MACHINE_RATES_MAX];
 };
 
-/* Round numbers of no machine: the default of simulated devices. */
+/* Round numbers, the default of simulated devices. */
 extern const struct el_machine el_machine_default;
 
-/* "f32", "f64", "bf16"; all else as f32. */
+/* "f32", "f64", "bf16"; else f32's. */
 double el_machine_flops_per_s(const struct el_machine *machine, const char *dtype);
-/* Adds a measured rate, in FLOPs per second; the type's own rate is known before. No room: it is left out. */
+/* Adds a measured rate in FLOPs per second; needs the type's own. Dropped if there is no room. */
 void el_machine_add_rate(struct el_machine *machine, enum el_machine_rate_kind kind, const char *dtype,
                          const double sides[3], double flops_per_s);
-/* Whether products of this type have measured rates. */
 bool el_machine_knows_products(const struct el_machine *machine, const char *dtype);
-/* The part of a card that a collective takes from the products beside it; 0 of all other ops. As below. */
+/* Share of a card that a collective takes from products; 0 for other ops. Arguments as below. */
 double el_machine_held_share(const struct el_machine *machine, const struct el_op_info *op, int position, int stride);
-/* `position`: the device's in its job. `stride`: from one member of a group named "data" to the next. */
+/* `position`: the device's in its job. `stride`: positions between members of a group named "data". */
 double el_machine_op_ns(const struct el_machine *machine, const struct el_op_info *op, int position, int stride);

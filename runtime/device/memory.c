@@ -1,11 +1,10 @@
-/* A device's memory: buffers that live across steps, the limit, what the ledger is told, and values to and from the
- * host. What a step allocates is the program's business, its addresses the plan's. */
+/* A device's memory: persistent buffers, the limit, the ledger, and copies to and from the host. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/device/internal.h"
 
-/* ---- the ledger's arithmetic, which knows nothing of devices, addresses or limits ---- */
+/* ---- the ledger ---- */
 
 void el_ledger_add(struct el_ledger *ledger, enum el_tag tag, size_t bytes)
 {
@@ -24,7 +23,7 @@ void el_ledger_remove(struct el_ledger *ledger, enum el_tag tag, size_t bytes)
     ledger->live_by_tag[tag] -= bytes;
 }
 
-/* What lives across steps does not change within one, so the sum peaks where the step's own bytes do. */
+/* Persistent bytes are constant within a step, so the sum peaks with the step's own. */
 void el_ledger_merge_step(struct el_ledger *base, const struct el_ledger *step)
 {
     for (int tag = 0; tag < EL_TAG_COUNT; tag++) {
@@ -38,14 +37,12 @@ void el_ledger_merge_step(struct el_ledger *base, const struct el_ledger *step)
     }
 }
 
-/* ---- a device's memory ---- */
-
 enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p)
 {
     int64_t bytes;
     if (device->ops->resident) {
         EL_TRY(device->ops->resident(device->state, &bytes));
-        *bytes_p = bytes + (device->ops->async ? 0 : device->adopted_bytes); /* a card's driver tells of all */
+        *bytes_p = bytes + (device->ops->async ? 0 : device->adopted_bytes); /* a card's driver includes them */
         return EL_OK;
     }
     return el_fail(EL_ERR_ABSENT, "%s: %s", device->name,
@@ -91,7 +88,6 @@ enum el_status el_device_has_room(const struct el_device *device, enum el_tag ta
     return el_device_check_limit(device, 0, bytes, tag, name);
 }
 
-/* Enters it in the list and the ledger. */
 static void keep(struct el_persistent *made)
 {
     struct el_device *device = made->buffer.device;
@@ -103,7 +99,7 @@ static void keep(struct el_persistent *made)
     el_ledger_add(&device->ledger, made->buffer.tag, made->buffer.bytes);
 }
 
-/* A NULL `lent` is memory of the backend's own. */
+/* `lent` NULL: the backend's own memory. */
 static enum el_status make_buffer(const struct el_buffer *like, const struct el_lent_memory *lent,
                                   struct el_buffer **buffer_p)
 {

@@ -1,13 +1,13 @@
-/* Messages between the programs of several members: who sends what an op receives. The k-th call that receives from a
- * member with a tag belongs to the k-th that sends there with it. Each call is looked at twice, through a table. */
+/* Matches messages between programs by a hash table: the k-th receive from a member with a tag belongs to its k-th
+ * send. */
 #include <stdlib.h>
 
 #include "runtime/device/internal.h"
 
 struct table {
     struct el_program *const *programs;
-    size_t mask;          /* places - 1 */
-    struct el_op_at *ops; /* [places]: calls that send; program -1: free */
+    size_t mask;          /* size - 1 */
+    struct el_op_at *ops; /* sends; program -1: free */
 };
 
 static size_t hash(const struct el_task *task)
@@ -26,7 +26,7 @@ static bool is_same(const struct el_task *a, const struct el_task *b)
            a->message_number == b->message_number;
 }
 
-/* Where the message's sender stands, or would stand. */
+/* The sender's slot, or a free one. */
 static struct el_op_at *find(const struct table *table, const struct el_task *task)
 {
     size_t at = hash(task) & table->mask;

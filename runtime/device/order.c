@@ -1,11 +1,10 @@
-/* An order in which all ops of one or several programs can be issued, or resolved, one after another.
+/* A sequential order of all ops of one or several programs.
  *
- * As issued, except for groups: a collective's calls, one a member, must be made together (to NCCL in one group), so
- * the first ones are held back until the last one comes, and with them whatever is behind them in their streams or
- * waits for one of them. What was held back follows, in its own order.
+ * It is the issue order, except that a collective's calls are adjacent (NCCL needs them in one group): early calls are
+ * held back until the last one, and so is what follows them in their streams or waits for them.
  *
- * Every stream's next op is either ready, or it hangs on one op that has not been placed, or its group is not complete.
- * Ready ops stand in a heap, the one issued first on top. Each op, wait and call is looked at once. */
+ * Every stream's next op is ready, hangs on an unplaced op, or has an incomplete group. Ready ops are in a heap by
+ * issue order. Linear in ops, waits and calls, but for the heap. */
 #include <stdlib.h>
 
 #include "runtime/device/internal.h"
@@ -13,32 +12,32 @@
 struct group {
     struct el_call_group name;
     int n_calls, first_call; /* into ordering.calls */
-    int n_come;              /* calls that could be next in their streams */
+    int n_come;              /* calls at the head of their streams */
 };
 
-/* The next op of a stream. */
+/* A stream's next op. */
 struct head {
     int at;   /* place in the queue */
-    int wait; /* the first of its waits that has not been looked at */
-    int next; /* queue that hangs on the same op; -1 */
+    int wait; /* the first unchecked wait */
+    int next; /* next queue hanging on the same op; -1 */
 };
 
 struct ordering {
     struct el_program *const *programs;
     int n_programs, n_ops;
-    bool all;                    /* programs of all members are at hand: none may be missing from a group */
-    int *first_op, *first_queue; /* [n_programs + 1]: numbers of all programs' ops and queues together */
+    bool all;                    /* groups must be complete */
+    int *first_op, *first_queue; /* [n_programs + 1]: offsets into all ops and queues */
     int *program_of;             /* [n_queues] */
     int *group_of;               /* [n_ops]; -1: none */
-    struct el_op_at *sender;     /* [n_ops]: who sends what the op receives; program -1: nobody */
-    int *hangs;                  /* [n_ops]: the first queue that hangs on the op; -1 */
+    struct el_op_at *sender;     /* [n_ops]: of the message it receives; program -1: none */
+    int *hangs;                  /* [n_ops]: the first queue hanging on it; -1 */
     bool *placed;                /* [n_ops] */
     struct head *heads;          /* [n_queues] */
     int n_groups;
     struct group *groups;
-    struct el_ordered *calls; /* by group, in the order of issue */
+    struct el_ordered *calls; /* by group, in issue order */
     int n_ready;
-    struct el_ordered *ready; /* a heap: [n_queues]; a group stands for itself by its last call */
+    struct el_ordered *ready; /* heap [n_queues]; a group's last call stands for it */
     int n_ordered;
     struct el_ordered *order;
 };
@@ -54,15 +53,13 @@ static int number_of(const struct ordering *o, struct el_ordered op)
     return o->first_op[op.program] + op.id;
 }
 
-/* ---- groups ---- */
-
 static size_t hash(struct el_call_group name)
 {
     uint64_t mixed = ((uint64_t)(uintptr_t)name.of ^ name.number * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
     return (size_t)(mixed ^ mixed >> 32);
 }
 
-/* The number of a group, a new one if need be. `table` has more places than there are groups: mask + 1. */
+/* Finds or adds a group. `table` has mask + 1 > n_groups places. */
 static int find_group(struct ordering *o, struct el_call_group name, int *table, size_t mask)
 {
     size_t at = hash(name) & mask;
@@ -74,7 +71,6 @@ static int find_group(struct ordering *o, struct el_call_group name, int *table,
     return table[at] - 1;
 }
 
-/* Lists every group's calls. */
 static void list_calls(struct ordering *o)
 {
     for (int g = 1; g < o->n_groups; g++)
@@ -130,8 +126,6 @@ static enum el_status find_groups(struct ordering *o)
     return EL_OK;
 }
 
-/* ---- the heap ---- */
-
 static bool is_earlier(struct el_ordered a, struct el_ordered b)
 {
     return a.id != b.id ? a.id < b.id : a.program < b.program;
@@ -157,16 +151,13 @@ static struct el_ordered pop(struct ordering *o)
     return top;
 }
 
-/* ---- placing ---- */
-
-/* A stream's next op waits for another op. */
 static void hang(struct ordering *o, int queue, int op)
 {
     o->heads[queue].next = o->hangs[op];
     o->hangs[op] = queue;
 }
 
-/* Looks at a stream's next op: it is ready, or hangs, or its group waits for more calls. */
+/* Checks a stream's next op: ready, hanging, or its group is incomplete. */
 static void look(struct ordering *o, int p, const struct el_queue *queue)
 {
     const struct el_program *program = o->programs[p];
@@ -175,7 +166,7 @@ static void look(struct ordering *o, int p, const struct el_queue *queue)
     if (head->at == queue->n_tasks) return;
     struct el_ordered op = {.program = p, .id = queue->tasks[head->at]};
     const struct el_task *task = &program->tasks[op.id];
-    if (head->at + 1 < queue->n_tasks) { /* the next one, for which memory has time until then */
+    if (head->at + 1 < queue->n_tasks) { /* hides memory latency */
         const int next = queue->tasks[head->at + 1];
         __builtin_prefetch(&program->tasks[next]);
         __builtin_prefetch(&o->sender[o->first_op[p] + next]);
@@ -202,7 +193,7 @@ static void look(struct ordering *o, int p, const struct el_queue *queue)
     if (++group->n_come == group->n_calls) push(o, o->calls[group->first_call + group->n_calls - 1]);
 }
 
-/* Behind an op that was placed: its stream's next, and all that hung on it. */
+/* After placing an op: checks its stream's next one, and all that hung on it. */
 static void go_on(struct ordering *o, struct el_ordered op)
 {
     struct el_queue *const *queues = o->programs[op.program]->queues;

@@ -1,11 +1,9 @@
-/* The planner: fixed addresses for a step's buffers, from where each is allocated and freed. Each buffer gets the
- * lowest gap beside the buffers that live at the same time.
+/* Plans addresses of a step's buffers: each gets the lowest gap among those alive at the same time.
  *
- * First in the order of allocation, as an allocator would that is told of each when it comes. Where that leaves gaps at
- * the peak, largest and longest-lived first are tried too, and the smallest arena is taken: simple, deterministic, and
- * nearly always the peak itself. Looking at each pair of buffers, those two are left out where a device has thousands.
- * It allocates nothing and knows no streams: reuse is safe because the compute stream has joined all users of a buffer
- * before it is freed (program.h). Simulated devices have no addresses. */
+ * First in allocation order, as an allocator would. If that leaves gaps at the peak, largest and longest-lived first
+ * are tried, and the smallest arena wins; nearly always it equals the peak. Those two compare all pairs, so they are
+ * skipped for thousands of buffers. Streams need no attention: the compute stream has joined all users before a free
+ * (program.h). Simulated devices have no addresses. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,16 +16,16 @@ static size_t round_up(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* ---- in the order of allocation ---- */
+/* ---- allocation order ---- */
 
-/* A stretch of the arena: of a buffer, or a gap below the highest buffer so far. */
+/* A buffer's range, or a gap below the top. */
 struct stretch {
     size_t begin, end;
-    int allocated, freed; /* of a buffer */
+    int allocated, freed; /* a buffer's */
 };
 
 struct stretches {
-    struct stretch *list; /* by where they begin */
+    struct stretch *list; /* by begin */
     int n;
 };
 
@@ -44,7 +42,7 @@ static void erase(struct stretches *s, int at)
     memmove(&s->list[at], &s->list[at + 1], (size_t)(s->n - at) * sizeof *s->list);
 }
 
-/* How many begin at or below `begin`. */
+/* Number that begin at or below `begin`. */
 static int count_below(const struct stretches *s, size_t begin)
 {
     int low = 0, high = s->n;
@@ -58,7 +56,7 @@ static int count_below(const struct stretches *s, size_t begin)
     return low;
 }
 
-/* The lowest gap that holds `bytes`, else the top; a gap that ends at the top grows with it. */
+/* The lowest gap that fits, else the top; a gap at the top grows. */
 static size_t take_gap(struct stretches *gaps, size_t bytes, size_t *top)
 {
     for (int i = 0; i < gaps->n; i++) {
@@ -91,8 +89,8 @@ static void give_gap(struct stretches *gaps, size_t begin, size_t end)
     }
 }
 
-/* `events`: the buffer that is allocated or freed at each mark, or NULL. Returns the bytes that all take; what lives at
- * once is the least that any order could. */
+/* `events`: the buffer allocated or freed at each mark, or NULL. Returns the arena's bytes; *least_p: the most alive
+ * at once, a lower bound. */
 static size_t place_as_allocated(struct el_step_buffer *const *events, int n_events, struct stretches *gaps,
                                  size_t *least_p)
 {
@@ -115,7 +113,7 @@ static size_t place_as_allocated(struct el_step_buffer *const *events, int n_eve
     return top;
 }
 
-/* ---- in other orders ---- */
+/* ---- other orders ---- */
 
 static int larger_first(const void *a, const void *b)
 {
@@ -125,7 +123,7 @@ static int larger_first(const void *a, const void *b)
     return ((*x)->allocated > (*y)->allocated) - ((*x)->allocated < (*y)->allocated);
 }
 
-/* A buffer that is never freed lives to the step's end. */
+/* freed -1 is the longest. */
 static unsigned lifetime(const struct el_step_buffer *buffer)
 {
     return (unsigned)buffer->freed - (unsigned)buffer->allocated;
@@ -143,7 +141,7 @@ static bool lives_with(const struct stretch *a, const struct el_step_buffer *b)
     return (a->freed < 0 || a->freed > b->allocated) && (b->freed < 0 || b->freed > a->allocated);
 }
 
-/* Gives each of `n` buffers its offset, one after another; returns the bytes that they take. */
+/* Returns the arena's bytes. */
 static size_t place_in_order(struct el_step_buffer *const *order, int n, struct stretches *placed)
 {
     size_t top = 0;
@@ -165,7 +163,7 @@ static void keep(struct el_step_memory *memory, struct el_step_buffer *const *bu
     for (int i = 0; i < n; i++) buffers[i]->offset = buffers[i]->tried;
 }
 
-/* What planning needs besides: room for all buffers of the program, and for a mark each where they come and go. */
+/* Temporary memory for planning. */
 struct room {
     struct el_step_buffer **buffers, **events;
     struct stretches stretches;

@@ -1,4 +1,4 @@
-/* A program's life: it is made, ended once all has been issued (issue.c), asked about, and destroyed. */
+/* A program's life and queries; issuing is in issue.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +60,6 @@ void el_program_destroy(struct el_program *program)
     free(program);
 }
 
-/* Turns views into addresses. */
 static void resolve_tasks(struct el_program *program)
 {
     for (int t = 0; t < program->n_tensors; t++)
@@ -93,7 +92,7 @@ static size_t lent_bytes(const struct el_program *program, const struct el_step_
     return lent ? lent->arena_bytes : 0;
 }
 
-/* From all devices, or from none: then the lender may go, and the program has room for whoever borrowed there. */
+/* On all devices or none: then the lender may be destroyed, or this program is large enough for its borrowers. */
 static void borrow(struct el_program *program)
 {
     program->has_borrowed = program->lender != NULL;
@@ -133,7 +132,7 @@ static enum el_status map_memory(struct el_program *program)
     return EL_OK;
 }
 
-/* What prepare() chose is told with the op: the text is its plan's. */
+/* The text belongs to the plan. */
 static void name_implementations(struct el_program *program)
 {
     for (int i = 0; i < program->n_tasks; i++) {

@@ -1,6 +1,5 @@
-/* Programs of simulated devices in virtual time: each op begins when its stream and all that it waits for are through,
- * and takes what its backend says. A collective's calls begin when their members come and end together. No work is done
- * and no clock is read, so the same programs give the same spans. */
+/* Simulated programs in virtual time: an op begins when its stream and its waits are done, and takes what its backend
+ * says. A collective's calls begin as members arrive and end together. Deterministic: no clock is read. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -8,7 +7,7 @@
 #include "runtime/device/internal.h"
 #include "runtime/device/joint.h"
 
-enum { PASSES_MAX = 10, AHEAD = 16 /* ops that are on their way from memory */ };
+enum { PASSES_MAX = 10, AHEAD = 16 /* prefetch distance in ops */ };
 
 struct el_joint {
     pthread_mutex_t lock;
@@ -17,15 +16,13 @@ struct el_joint {
     uint64_t n_steps; /* resolved */
     bool aborted;
     struct el_error outcome;      /* of the last step */
-    int64_t *clocks_ns;           /* [n]: where each member's next step begins */
-    struct el_program **programs; /* [n]: of the step, and those that `order` is of */
-    struct el_ordered *order;     /* NULL: to be made */
+    int64_t *clocks_ns;           /* [n]: each member's next begin */
+    struct el_program **programs; /* [n]: of the step, and of `order` */
+    struct el_ordered *order;     /* NULL: outdated */
     int n_ops;
 };
 
-/* ---- virtual time ---- */
-
-/* Of a device's times over device 0's. */
+/* Relative to device 0's times. */
 static double pace(const struct el_device *device)
 {
     const struct el_costs *costs = device->spec.costs;
@@ -34,7 +31,7 @@ static double pace(const struct el_device *device)
     return known ? costs->pace_ratio[position] : 1;
 }
 
-/* What was injected comes on top, as on devices that work. */
+/* Includes injections. */
 static enum el_status find_cost(struct el_program *program, int id, bool beside, int64_t *ns_p)
 {
     struct el_task *task = &program->tasks[id];
@@ -51,7 +48,7 @@ static enum el_status find_cost(struct el_program *program, int id, bool beside,
     return EL_OK;
 }
 
-/* When an op's stream and all that it waits for are through. */
+/* When its stream and its waits are done. */
 static int64_t ready_ns(const struct el_program *program, int id)
 {
     const struct el_task *task = &program->tasks[id];
@@ -63,13 +60,13 @@ static int64_t ready_ns(const struct el_program *program, int id)
     return ready;
 }
 
-/* When what an op receives has come. */
+/* When its message has arrived. */
 static int64_t come_ns(struct el_program *const *programs, const struct el_ordered *op)
 {
     return op->sender.program < 0 ? 0 : programs[op->sender.program]->spans[op->sender.id].end_ns;
 }
 
-/* Where communication is done by the core that computes, the kernels beside it end so much later. */
+/* If communication uses the compute core, the compute stream loses that time. */
 static void take_core(const struct el_program *program, int id)
 {
     const struct el_task *task = &program->tasks[id];
@@ -83,7 +80,6 @@ static void take_core(const struct el_program *program, int id)
     }
 }
 
-/* One op, or all calls of a group. */
 static void resolve_together(struct el_program *const *programs, const struct el_ordered *ops, int n)
 {
     int64_t latest = 0, longest = 0;
@@ -135,15 +131,14 @@ static int64_t end_ns(const struct el_program *program, int64_t begin_ns)
     return end;
 }
 
-/* Ops lie as they were issued, of each program apart, and are taken in an order across all: what comes is asked for. */
+/* Hides memory latency. */
 static void ask_for(struct el_program *const *programs, const struct el_ordered *op)
 {
     __builtin_prefetch(&programs[op->program]->tasks[op->id]);
     __builtin_prefetch(&programs[op->program]->spans[op->id], 1);
 }
 
-/* Each program from where its clock stands, which goes on to its end. How long ops take depends on who is busy
- * meanwhile, and that on how long they take: resolved again until it does not change. */
+/* Each program from its clock. Durations depend on who is busy, and that on durations: repeats until stable. */
 static enum el_status resolve(struct el_program *const *programs, int n, const struct el_ordered *order, int n_ops,
                               int64_t *clocks_ns)
 {
@@ -164,8 +159,6 @@ static enum el_status resolve(struct el_program *const *programs, int n, const s
     }
     return EL_OK;
 }
-
-/* ---- a program by itself ---- */
 
 static enum el_status make_order(struct el_program *const *programs, int n, bool all, struct el_ordered **order_p,
                                  int *n_ops_p)
@@ -195,7 +188,7 @@ enum el_status el_resolve_prepare(struct el_program *program)
     return EL_OK;
 }
 
-/* ---- programs of several members ---- */
+/* ---- joined programs ---- */
 
 enum el_status el_joint_create(int n_members, struct el_joint **joint_p)
 {
@@ -258,7 +251,7 @@ void el_joint_leave(struct el_program *program)
     pthread_mutex_unlock(&joint->lock);
 }
 
-/* Each member's step begins where its last one ended, counted from the first of them. */
+/* Each member's step begins at the end of its last one, relative to the first. */
 static enum el_status resolve_next(struct el_program *const *programs, int n, const struct el_ordered *order, int n_ops,
                                    int64_t *clocks_ns)
 {
@@ -268,7 +261,6 @@ static enum el_status resolve_next(struct el_program *const *programs, int n, co
     return resolve(programs, n, order, n_ops, clocks_ns);
 }
 
-/* All have come. */
 static void resolve_all(struct el_joint *joint)
 {
     enum el_status status = EL_OK;
@@ -280,7 +272,7 @@ static void resolve_all(struct el_joint *joint)
     pthread_cond_broadcast(&joint->changed);
 }
 
-/* Under the lock. The others' next step cannot be resolved before this member has read this one's outcome. */
+/* Under the lock. The next step cannot be resolved before this member has read the outcome. */
 static enum el_status meet(struct el_joint *joint, struct el_program *program)
 {
     uint64_t step = joint->n_steps;
@@ -312,7 +304,7 @@ enum el_status el_programs_resolve(struct el_program *const *programs, int n, in
 {
     struct el_ordered *order = NULL;
     int n_ops;
-    bool settled = false; /* all begin the next step as they began this one: it takes as long */
+    bool settled = false; /* all begin the next step as this one: it takes as long */
     int64_t *clocks_ns = calloc((size_t)n, sizeof *clocks_ns);
     enum el_status status = clocks_ns ? make_order(programs, n, false, &order, &n_ops) : el_fail_errno("%d clocks", n);
     for (int p = 0; p < n && status == EL_OK; p++) status = el_resolve_prepare(programs[p]);

@@ -1,6 +1,5 @@
-/* The `sim` backend: no work is done; an op costs what its machine's rates say, in virtual time (resolve.c). It exists
- * so that a step must really be a program, and so that golden results need no clock. Measured costs can stand in the
- * rates' place (costs.h); what a time rests on is added up for whoever asked. */
+/* The `sim` backend: ops cost what machine rates or measurements (costs.h) say, in virtual time (resolve.c). It needs
+ * no clock, so its results are reproducible. */
 #include <stdlib.h>
 
 #include "runtime/device/costs.h"
@@ -38,7 +37,7 @@ static void close_device(void *state)
     free(state);
 }
 
-/* Of an op: a day. More of them than any step has are still less than an int64_t holds. */
+/* Per op; a step's sum still fits an int64_t. */
 static const double LONGEST_NS = 86400e9;
 
 static enum el_status cost_ns(void *state, const struct el_op_info *op, bool beside, int64_t *ns_p)

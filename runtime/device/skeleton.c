@@ -1,7 +1,6 @@
-/* A backend to start from: copy this file, rename, fill in, and add a row to el_backends in device.c. It is compiled,
- * so that it stays true, and not registered. What each hook owes stands in device_ops.h; this one is a device whose
- * memory is the heap and whose streams run work at once on the caller's thread, which is legal: submit must only keep
- * the order. */
+/* A backend to start from: copy, rename, fill in, and add a row to el_backends in device.c. Compiled but not
+ * registered. Contracts: device_ops.h. Its memory is the heap; its streams run work at once on the caller's thread,
+ * which is legal, as submit must only keep the order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +8,14 @@
 
 extern const struct el_device_ops el_device_skeleton;
 
-/* Called before open and by `evenload devices`: say what is missing, if anything is. */
+/* Before open, and for `evenload devices`. */
 static enum el_status usable(int *n_devices_p)
 {
     *n_devices_p = 1;
     return EL_OK; /* or el_fail(EL_ERR_ABSENT, "skeleton: no driver found; install ...") */
 }
 
-/* Called once per device, before all else. `spec` stays valid only during the call. */
+/* Once per device. `spec` is valid during the call only. */
 static enum el_status open_device(const struct el_device_spec *spec, void **state_p)
 {
     (void)spec;
@@ -24,13 +23,13 @@ static enum el_status open_device(const struct el_device_spec *spec, void **stat
     return EL_OK;
 }
 
-/* Called last: streams are closed and memory is unmapped. */
+/* Last: streams are closed, memory is unmapped. */
 static void close_device(void *state)
 {
     (void)state;
 }
 
-/* Called for each allocation that lives across steps, and once for the arena of each program: never inside a step. */
+/* Per persistent allocation, and once per program's arena; never in a step. */
 static enum el_status map(void *state, size_t bytes, uintptr_t *address_p)
 {
     (void)state;
@@ -47,7 +46,7 @@ static void unmap(void *state, uintptr_t address, size_t bytes)
     free((void *)address);
 }
 
-/* Called between steps only. */
+/* Only between steps. */
 static enum el_status move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device)
 {
     (void)state;
@@ -56,7 +55,7 @@ static enum el_status move(void *state, void *host, uintptr_t address, size_t by
     return EL_OK;
 }
 
-/* Called at a stream's first use. */
+/* At a stream's first use. */
 static enum el_status stream_open(void *state, int index, void **stream_p)
 {
     (void)state;
@@ -70,15 +69,15 @@ static void stream_close(void *stream)
     (void)stream;
 }
 
-/* Called twice a program's life for preparing and at each step, once a stream. Two streams that wait for each other's
- * ops need threads; this one would hang there. */
+/* Once per stream for preparing, and once per step. Streams that wait for each other's ops need threads; this one
+ * would hang. */
 static void submit(void *stream, void (*run)(void *argument), void *argument)
 {
     (void)stream;
     run(argument);
 }
 
-/* Called inside a step, on the stream's thread. Either side may be host memory. */
+/* In a step, on the stream's thread. Either side may be host memory. */
 static enum el_status copy(void *destination, const void *source, size_t bytes)
 {
     memcpy(destination, source, bytes);

@@ -1,5 +1,5 @@
-/* Which type the elements in a program's memory have, as its ops have them: a place that two ops take for elements of
- * different types would be read wrong without a word. Builds with sanitizers alone look at each op. */
+/* Element types in a program's memory: a place that two ops use with different types would be misread silently.
+ * Checked in sanitizer builds only. */
 #include <stdlib.h>
 
 #include "kernels/shapes.h"

@@ -1,5 +1,5 @@
-/* The module el_cuda.so: fills cuda_api.h's table from the CUDA run time, and names the kernels. The only file of the
- * devices that includes CUDA's headers; it decides nothing. */
+/* The module el_cuda.so: fills cuda_api.h's table and names the kernels. The only file of the devices with CUDA's
+ * headers. */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "runtime/base/module.h"
 #include "runtime/device/cuda_api.h"
 
-/* The build says for which cards it makes the kernels. */
+/* Set by the build. */
 #ifndef EL_CUDA_CAPABILITY_MIN
 #define EL_CUDA_CAPABILITY_MIN 75
 #endif
@@ -26,17 +26,16 @@ _Static_assert((int)EL_CUDA_ERROR_DRIVER_MISMATCH == (int)cudaErrorSystemDriverM
 _Static_assert((int)EL_CUDA_ERROR_COMPATIBILITY == (int)cudaErrorCompatNotSupportedOnDevice, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_UNKNOWN == (int)cudaErrorUnknown, "CUDA's codes");
 
-/* NVML's own declaration of what it fills in. */
+/* NVML's declaration. */
 struct nvml_memory {
     unsigned long long total, free, used;
 };
 
-/* What we ask NVML, which needs no context. */
+/* NVML needs no context. */
 struct nvml {
     int (*find)(const char *, void **), (*memory)(void *, struct nvml_memory *);
 };
 
-/* False: it is not there. */
 static bool nvml_open(struct nvml *nvml)
 {
     void *library;
@@ -55,7 +54,7 @@ static int64_t used_bytes(const char *uuid)
     return known ? (int64_t)figures.used : -1;
 }
 
-/* As NVML and nvidia-smi write it: "GPU-" and the bytes in groups of 4, 2, 2, 2 and 6. */
+/* As NVML and nvidia-smi write it: "GPU-" and groups of 4, 2, 2, 2 and 6 bytes. */
 static void write_uuid(const unsigned char *bytes, char *text, size_t capacity)
 {
     size_t used = (size_t)snprintf(text, capacity, "GPU");
@@ -65,7 +64,7 @@ static void write_uuid(const unsigned char *bytes, char *text, size_t capacity)
     }
 }
 
-/* CUDA gives the UUID of a part of a card (MIG) as it gives a card's; to everybody else its name begins with MIG. */
+/* CUDA gives a MIG part's UUID with the prefix GPU; NVML's begins with MIG. */
 static void name_part(char *uuid)
 {
     struct nvml nvml;
@@ -89,7 +88,7 @@ static int device_properties(struct el_device_identity *identity_p, int device)
     return 0;
 }
 
-/* The calls that need no more than another spelling. Pinned memory is usable by every card of the process. */
+/* Plain wrappers. Pinned memory is portable between the process's cards. */
 #define EL_CUDART_LIST(X)                                                                                              \
     X(DriverGetVersion, (int *version_p), cudaDriverGetVersion(version_p))                                             \
     X(GetDeviceCount, (int *n_p), cudaGetDeviceCount(n_p))                                                             \
@@ -135,7 +134,7 @@ static int device_properties(struct el_device_identity *identity_p, int device)
 EL_CUDART_LIST(EL_CUDART_DEFINE)
 #undef EL_CUDART_DEFINE
 
-/* CUDA 11's wants a driver that is new enough, and is asked by who says that it is not. */
+/* CUDA 11's fails with an old driver, which is just when it is needed. */
 static int runtime_version(int *version_p)
 {
     if (cudaRuntimeGetVersion(version_p) != cudaSuccess) {
