@@ -1,5 +1,4 @@
-/* The host's monotonic clock: what every span and every step is timed by.
- * Units: nanoseconds since an arbitrary origin, the same for all processes of one host. Cost: about 20 ns. */
+/* The host's monotonic clock, in nanoseconds; the same for all processes of a host. Cost: about 20 ns. */
 #pragma once
 
 #include <errno.h>
@@ -15,7 +14,7 @@ static inline int64_t el_clock_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* CPU time that the calling thread has used. Cost: about 400 ns. */
+/* The calling thread's CPU time. Cost: about 400 ns. */
 static inline int64_t el_clock_thread_ns(void)
 {
     struct timespec t;
@@ -23,15 +22,14 @@ static inline int64_t el_clock_thread_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Sleeps until el_clock_ns() says so; signals do not shorten it. */
+/* Signals do not shorten it. */
 static inline void el_clock_sleep_until(int64_t until_ns)
 {
     struct timespec t = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) continue;
 }
 
-/* A condition to be waited for until el_clock_ns() says so: a change of the date neither shortens nor lengthens that.
- */
+/* For waits by el_clock_ns(), which a change of the date does not affect. */
 static inline void el_clock_cond_init(pthread_cond_t *cond)
 {
     pthread_condattr_t clock;
@@ -41,7 +39,7 @@ static inline void el_clock_cond_init(pthread_cond_t *cond)
     pthread_condattr_destroy(&clock);
 }
 
-/* false: the time has passed. As of any condition, it may return early. */
+/* false: the time has passed. May return early. */
 static inline bool el_clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t until_ns)
 {
     const struct timespec t = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};

@@ -1,6 +1,5 @@
-/* Plain calls of POSIX. A file that must be whole is written under a temporary name and renamed, so that a reader never
- * sees half of it. The name is drawn at random and must be new: nobody else's link is followed from it. It is given
- * when all is written (O_TMPFILE), or on file systems without that at once. */
+/* A file is written under a random, new temporary name and renamed, so that a reader never sees half of it and no
+ * foreign link is followed. It gets the name when all is written (O_TMPFILE), without that at once. */
 #include "runtime/base/files.h"
 
 #include <dirent.h>
@@ -107,8 +106,7 @@ bool el_file_line(const char *path, const char *key, char *text, size_t bytes)
     return found;
 }
 
-/* What is no regular file (a device, a pipe) is written in place. A pipe that nobody reads is refused, not waited for.
- */
+/* Devices and pipes are written in place. A pipe without a reader is refused. */
 static FILE *open_in_place(const char *path)
 {
     int file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -119,7 +117,7 @@ static FILE *open_in_place(const char *path)
     return out;
 }
 
-/* -1: the file system has no such files, or there is no way to name one later. */
+/* -1: the file system has no O_TMPFILE, or /proc is missing for naming it later. */
 static int open_nameless(const char *path)
 {
     char folder[EL_PATH_BYTES];
@@ -138,7 +136,7 @@ static bool give_name(int file, const char *name)
     return info.st_nlink > 0 || linkat(AT_FDCWD, own, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* "PATH.tmp.<16 hex digits>", open for writing; of the mode that any new file has. */
+/* "PATH.tmp.<16 hex digits>", with a new file's usual mode. */
 static FILE *open_temporary(const char *path, char *temporary, size_t capacity)
 {
     int file = -1;
@@ -171,14 +169,13 @@ FILE *el_file_begin(const char *path, char *temporary, size_t capacity)
     if (exists && S_ISDIR(info.st_mode)) errno = EISDIR;
     if (exists && S_ISDIR(info.st_mode)) return NULL;
     if (exists && !S_ISREG(info.st_mode)) return open_in_place(path);
-    char *resolved = exists ? realpath(path, NULL) : NULL; /* of a link what it leads to is replaced, not the link */
-    if (!exists && lstat(path, &info) == 0) return fopen(path, "w"); /* a link to what is not there yet */
+    char *resolved = exists ? realpath(path, NULL) : NULL;           /* a link's target is replaced, not the link */
+    if (!exists && lstat(path, &info) == 0) return fopen(path, "w"); /* a dangling link */
     FILE *out = open_temporary(resolved != NULL ? resolved : path, temporary, capacity);
     free(resolved);
     return out;
 }
 
-/* Over what the temporary name was made of. */
 static bool rename_over_target(const char *temporary)
 {
     const char *suffix = strrchr(temporary, '.'); /* ".tmp.<digits>" */
@@ -191,7 +188,7 @@ static bool rename_over_target(const char *temporary)
 enum el_status el_file_end(FILE *file, const char *temporary, const char *path)
 {
     bool in_place = temporary[0] == '\0';
-    errno = 0; /* what is left of an earlier call is no reason */
+    errno = 0; /* clears an earlier call's */
     bool bad = fflush(file) != 0 || ferror(file) || (!in_place && fsync(fileno(file)) != 0);
     bad = bad || (!in_place && !give_name(fileno(file), temporary));
     int number = errno;

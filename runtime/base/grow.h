@@ -1,7 +1,7 @@
-/* Arrays that grow as they are filled.
+/* Growing arrays.
  *
  *     struct el_span *spans = NULL;  size_t n = 0, room = 0;
- *     if (!EL_GROW(spans, room, n + 1)) return el_fail_errno("spans");      as it was, and ENOMEM
+ *     if (!EL_GROW(spans, room, n + 1)) return el_fail_errno("spans");      unchanged, and ENOMEM
  *     spans[n++] = span;                                                    to be freed
  */
 #pragma once
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for `wanted` elements, at least doubling. false: no memory. */
+/* At least doubles. false: no memory. */
 #define EL_GROW(array, room, wanted) el_grow(&(array), &(room), (wanted), sizeof *(array))
 
-/* `array_p` is to a pointer of any type, which is no void *: hence the copies. */
+/* `array_p` points to a pointer of any type: hence the copies. */
 static inline bool el_grow(void *array_p, size_t *room_p, size_t wanted, size_t element_bytes)
 {
     void *array;

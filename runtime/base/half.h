@@ -1,9 +1,7 @@
-/* Numbers of 16 bits: half (IEEE 754 binary16, "f16") and bfloat16 (the upper half of an f32, "bf16"), as C has no type
- * for them. Widening is exact. Narrowing rounds to nearest, ties to even, beyond the largest number to infinity,
- * through subnormal numbers to zero; a NaN stays one and becomes quiet. A sum, product or quotient of two halves
- * computed in f32 and narrowed is the correctly rounded one, as f32 has more than twice their digits (Figueroa, When is
- * double rounding innocuous?, 1995); so it is of bfloat16 but for subnormal products and quotients. Without branches,
- * so that loops over them become vectors. Threads: any. */
+/* IEEE 754 binary16 (f16) and bfloat16 (bf16), for which C has no type. Widening is exact. Narrowing rounds to nearest
+ * even, overflows to infinity, passes through subnormals to zero; NaN stays NaN and becomes quiet. A sum, product or
+ * quotient of halves computed in f32 and narrowed is correctly rounded (Figueroa, When is double rounding innocuous?,
+ * 1995); for bf16 except subnormal products and quotients. Branch-free, so that loops vectorize. */
 #pragma once
 
 #include <stdint.h>
@@ -39,7 +37,7 @@ EL_HOST_DEVICE static inline uint16_t el_bf16_of_f32(float value)
 EL_HOST_DEVICE static inline float el_f32_of_f16(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, shifted = (uint32_t)(half & 0x7fff) << 13;
-    uint32_t usual = shifted + (112U << 23), top = usual + (112U << 23); /* the exponent's bias; of infinity and NaN */
+    uint32_t usual = shifted + (112U << 23), top = usual + (112U << 23); /* exponent bias; infinity and NaN */
     uint32_t small = el_f32_bits(el_f32_of_bits(shifted + (113U << 23)) - 0x1p-14F);
     uint32_t bits = shifted >= 0x1fU << 23 ? top : shifted < 1U << 23 ? small : usual;
     return el_f32_of_bits(sign | bits);
@@ -49,7 +47,8 @@ EL_HOST_DEVICE static inline uint16_t el_f16_of_f32(float value)
 {
     uint32_t bits = el_f32_bits(value), size = bits & 0x7fffffff;
     uint32_t usual = (size - (112U << 23) + 0xfff + (size >> 13 & 1)) >> 13;
-    uint32_t small = el_f32_bits(el_f32_of_bits(size) + 0.5F) - 0x3f000000; /* the addition rounds to whole 2^-24 */
+    uint32_t small = el_f32_bits(el_f32_of_bits(size) + 0.5F) - 0x3f000000; /* the addition rounds to multiples of
+                                                                             * 2^-24 */
     uint32_t large = size > 0x7f800000 ? 0x7e00 | (size >> 13 & 0x3ff) : 0x7c00;
     uint32_t half = size >= 143U << 23 ? large : size < 113U << 23 ? small : usual;
     return (uint16_t)((bits >> 16 & 0x8000) | half);

@@ -1,4 +1,4 @@
-/* FNV-1a, 64 bits: quick, the same on every machine, and no protection from who wants two texts to be one. */
+/* FNV-1a, 64 bits: fast, portable, not cryptographic. */
 #pragma once
 
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #define EL_HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 #define EL_HASH_PRIME UINT64_C(0x100000001b3)
 
-/* Goes on with a hash over more bytes; begin with EL_HASH_BEGIN. */
+/* Continues a hash; begin with EL_HASH_BEGIN. */
 static inline uint64_t el_hash(uint64_t hash, const void *bytes, size_t n)
 {
     const unsigned char *at = bytes;
@@ -16,8 +16,7 @@ static inline uint64_t el_hash(uint64_t hash, const void *bytes, size_t n)
     return hash;
 }
 
-/* Of large files: by blocks, in each of which four lanes take a word of eight bytes in turn, so that a processor has
- * four products on their way. What is missing at the end is zeros. */
+/* For large files: four lanes of 8-byte words, so that four products are in flight; the end is zero-padded. */
 enum { EL_HASH_LANES = 4, EL_HASH_BLOCK = 1 << 18 };
 
 static inline uint64_t el_hash_block(const char *bytes, size_t n)
@@ -34,7 +33,7 @@ static inline uint64_t el_hash_block(const char *bytes, size_t n)
     return el_hash(hash, lanes, sizeof lanes);
 }
 
-/* Goes on over pieces of whole blocks; only the last one may end within one. */
+/* Continues over whole blocks; only the last piece may end within one. */
 static inline uint64_t el_hash_blocks(uint64_t hash, const void *bytes, size_t n)
 {
     for (size_t at = 0; at < n; at += EL_HASH_BLOCK) {

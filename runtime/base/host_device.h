@@ -1,5 +1,5 @@
-/* EL_HOST_DEVICE before a `static inline` function: nvcc compiles it for the host and for the device, every other
- * compiler for the host alone. So arithmetic that kernels depend on is tested where there is no GPU. */
+/* Marks a `static inline` function that nvcc compiles for host and device, so that kernels' arithmetic is tested
+ * without a GPU. */
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,5 +1,5 @@
-/* Opens a shared object, and brings libraries that the loader misses from where pip and conda put them: NVIDIA's
- * packages lie in folders that no loader looks into. Whatever the loader finds by itself comes first. */
+/* Opens shared objects, with libraries from pip's and conda's folders, where the loader does not look. The loader's
+ * own finds come first. */
 #include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 
 #include "runtime/base/module.h"
 
-/* A library of a library of a library: cuDNN's go no deeper. */
+/* cuDNN's dependencies go no deeper. */
 enum { DEPTH_MAX = 4, WORDS_BYTES = 512 };
 
 static const char *home_prefix(char text[PATH_MAX])
@@ -23,8 +23,8 @@ static const char *home_prefix(char text[PATH_MAX])
 
 enum { PREFIX_BYTES = PATH_MAX + 16 };
 
-/* Those of the PATH's python3, which is not started: above its own folder, where a venv's packages are, and above that
- * of the file that it links to. "": none. */
+/* Prefixes of the PATH's python3 (not started): above its folder, as in a venv, and above its link target's. "":
+ * none. */
 static void python_prefixes(char venv[PREFIX_BYTES], char real[PREFIX_BYTES])
 {
     const char *at = getenv("PATH");
@@ -42,7 +42,7 @@ static void python_prefixes(char venv[PREFIX_BYTES], char real[PREFIX_BYTES])
 static bool find(const char *name, char found[PATH_MAX])
 {
     char own[PATH_MAX], home[PATH_MAX], venv[PREFIX_BYTES], real[PREFIX_BYTES], pattern[PATH_MAX + 128];
-    bool has_own = el_own_folder("..", "..", "lib", own) == EL_OK; /* as bin/ has one */
+    bool has_own = el_own_folder("..", "..", "lib", own) == EL_OK; /* beside bin/ */
     python_prefixes(venv, real);
     const char *const prefixes[] = {has_own ? own : NULL, getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), venv, real,
                                     home_prefix(home),    "/usr/local"};
@@ -58,7 +58,7 @@ static bool find(const char *name, char found[PATH_MAX])
     return is_found;
 }
 
-/* By the loader's words: "libx.so.1: cannot open shared object file: ...". */
+/* Parses the loader's message "libx.so.1: cannot open shared object file: ...". */
 static bool misses(const char *words, char name[NAME_MAX])
 {
     const char *end = strstr(words, ": cannot open shared object file");

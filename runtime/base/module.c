@@ -1,4 +1,4 @@
-/* Finds and opens modules. Modules stay open: their libraries (MPI above all) do not survive dlclose. */
+/* Finds and opens modules, which stay open: MPI above all does not survive dlclose. */
 #include "runtime/base/module.h"
 
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether nobody can change the folder `path` who could not change the program. A link has an owner too. */
+/* Whether only those can change the folder who can change the program. A link has an owner too. */
 static bool is_safe(const char *path, const struct stat *program, const struct stat *beside)
 {
     struct stat entry, folder;
@@ -20,7 +20,7 @@ static bool is_safe(const char *path, const struct stat *program, const struct s
     return !(folder.st_mode & ~program->st_mode & S_IWOTH);
 }
 
-/* Each folder of `path` from its byte `from` on. */
+/* Checks each folder of `path` from byte `from` on. */
 static bool are_safe(const char *path, size_t from, const struct stat *program, const struct stat *beside)
 {
     char part[PATH_MAX];
@@ -64,7 +64,6 @@ bool el_module_folder(char folder[PATH_MAX])
     return module_folder(folder) == EL_OK;
 }
 
-/* The path of an existing module. */
 static enum el_status find(const char *name, char path[PATH_MAX])
 {
     char folder[PATH_MAX];
@@ -99,7 +98,7 @@ enum el_status el_module_table(const char *name, const char *symbol, const void 
     void *found;
     const void *(*get)(void);
     EL_TRY(el_module_open(name, symbol, &found));
-    memcpy(&get, &found, sizeof get); /* C has no conversion from an object's to a function's pointer */
+    memcpy(&get, &found, sizeof get); /* ISO C cannot convert object to function pointers */
     *table_p = get();
     return EL_OK;
 }

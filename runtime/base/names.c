@@ -1,4 +1,3 @@
-/* The words of the probe's lists, and sizes in words. */
 #include <stdio.h>
 
 #include "runtime/base/probe.h"

@@ -1,5 +1,5 @@
-/* NVML, the library of NVIDIA's driver: opened and started once a process, as starting it takes tens of milliseconds,
- * and kept, as it makes no context and takes no memory of a card. Its functions are looked up by those who ask. */
+/* NVML is initialized once, which takes tens of milliseconds, and kept: it makes no context and takes no card
+ * memory. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>

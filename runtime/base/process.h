@@ -1,5 +1,5 @@
-/* Whether another process is still there. A file descriptor on it (a pidfd, Linux 5.3) tells at once, also of a process
- * that nobody has reaped or whose number is used again; without one its number has to do. */
+/* Whether another process lives. A pidfd (Linux 5.3) works even for unreaped processes and reused PIDs; without one
+ * the PID must do. */
 #pragma once
 
 #include <errno.h>
@@ -10,16 +10,16 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* The exit status of a process that a library ended, since there was no memory for it; it has said so in a line. */
+/* Exit status after a library ended the process for lack of memory, with a message. */
 enum { EL_PROCESS_NO_MEMORY = 76 };
 
-/* Ownership: close it. -1 where the kernel has none, or no such process. */
+/* A pidfd, to be closed. -1: none. */
 static inline int el_process_file(pid_t pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* `file` is the process's, or -1. Cost: a system call. */
+/* `file`: its pidfd, or -1. Cost: a system call. */
 static inline bool el_process_is_gone(pid_t pid, int file)
 {
     struct pollfd one = {.fd = file, .events = POLLIN};

@@ -1,19 +1,17 @@
-/* A counter-based generator: a number is a pure function of what it is for, not of when it is drawn.
+/* Counter-based random numbers: a pure function of what they are for.
  *
- * Randomness by meaning: initial weights are drawn by (seed, parameter, element), dropout by (seed, step, node,
- * global sample, element), shuffling by (seed, epoch, position). Every way of splitting the work therefore draws
- * the same numbers, which is what lets all modes be compared bit for bit on the same job.
+ * Initial weights depend on (seed, parameter, element), dropout on (seed, step, node, global sample, element),
+ * shuffling on (seed, epoch, position). So every split of the work draws the same numbers, and modes can be compared
+ * bit for bit.
  *
- * Source: Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC'11).
- * Threads: pure functions.
- */
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11). */
 #pragma once
 
 #include <stdint.h>
 
 #include "runtime/base/host_device.h"
 
-/* What a number is drawn for: the top word of the key, so that no two uses share a sequence. */
+/* Part of the key, so that no two uses share a sequence. */
 enum el_rng_use { EL_RNG_INIT = 1, EL_RNG_DROPOUT, EL_RNG_SHUFFLE, EL_RNG_DATA, EL_RNG_ORDER, EL_RNG_TEST };
 
 struct el_rng_key {
@@ -41,7 +39,6 @@ EL_HOST_DEVICE static inline void el_rng_draw4(const struct el_rng_key *key, uin
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-/* One 64-bit word for counter (a, b). */
 EL_HOST_DEVICE static inline uint64_t el_rng_u64(const struct el_rng_key *key, uint64_t a, uint64_t b)
 {
     uint32_t w[4];
@@ -49,7 +46,7 @@ EL_HOST_DEVICE static inline uint64_t el_rng_u64(const struct el_rng_key *key, u
     return (uint64_t)w[0] << 32 | w[1];
 }
 
-/* A number in [0, 1) for counter (a, b), the same in f32 and f64: 24 bits. */
+/* In [0, 1), 24 bits: the same in f32 and f64. */
 EL_HOST_DEVICE static inline double el_rng_uniform(const struct el_rng_key *key, uint64_t a, uint64_t b)
 {
     return (double)(el_rng_u64(key, a, b) >> 40) * 0x1p-24;

@@ -1,4 +1,3 @@
-/* Folders that are removed again, whatever was left in them. */
 #include "runtime/base/scratch.h"
 
 #include <dirent.h>
@@ -24,13 +23,13 @@ static bool has_room(const char *folder, uint64_t bytes)
            file_system.f_bavail * (uint64_t)file_system.f_frsize >= bytes;
 }
 
-/* A folder of this user's that nobody holds: a descriptor that does now. -1: it is another's, or none. */
+/* Locks this user's folder unless another holds it. -1: failed. */
 static int hold(const char *path)
 {
     struct stat held, named;
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) return -1;
-    /* Who held it may have removed it meanwhile. */
+    /* The former holder may have removed it meanwhile. */
     if (flock(folder, LOCK_EX | LOCK_NB) == 0 && fstat(folder, &held) == 0 && held.st_uid == geteuid() &&
         stat(path, &named) == 0 && named.st_ino == held.st_ino && named.st_dev == held.st_dev)
         return folder;
@@ -38,7 +37,7 @@ static int hold(const char *path)
     return -1;
 }
 
-/* What the dead left. */
+/* Removes dead processes' folders. */
 static void sweep(const char *place)
 {
     DIR *folder = opendir(place);
@@ -63,7 +62,7 @@ int el_scratch_make(char path[EL_SCRATCH_BYTES], uint64_t free_bytes)
         const char *place = places[i / TRIES];
         snprintf(path, EL_SCRATCH_BYTES, "%s/%sXXXXXX", place, PREFIX);
         if (!has_room(place, free_bytes) || !mkdtemp(path)) continue;
-        int lock = hold(path); /* -1: somebody swept it in between */
+        int lock = hold(path); /* -1: swept by another process in between */
         if (lock >= 0) return lock;
     }
     path[0] = 0;

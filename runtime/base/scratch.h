@@ -1,14 +1,13 @@
-/* A folder for what must not stay: /dev/shm/evenload-job-XXXXXX, in memory, or else one in /tmp. Its maker holds a lock
- * on it (flock): who dies without a chance to remove it lets go of that, and the next one to make a folder removes it.
- */
+/* A temporary folder: /dev/shm/evenload-job-XXXXXX, else in /tmp. Its maker holds a lock (flock); if it dies, the next
+ * maker removes the folder. */
 #pragma once
 
 #include <stdint.h>
 
 enum { EL_SCRATCH_BYTES = 32 };
 
-/* Removes those of this user's folders that nobody holds, and makes one. `path` is "" where none can be made, or no
- * place has `bytes` free. Returns the lock: a descriptor, to be closed after the folder was removed; -1: no folder. */
+/* Removes this user's unlocked folders, and makes one with `bytes` free; `path` is "" if impossible. Returns the lock,
+ * a descriptor to close after removing the folder; -1: no folder. */
 int el_scratch_make(char path[EL_SCRATCH_BYTES], uint64_t free_bytes);
-/* With all that is in it; "": nothing. */
+/* Recursively; "": nothing. */
 void el_scratch_remove(const char *path);

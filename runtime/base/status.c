@@ -1,4 +1,3 @@
-/* The status list's words and the message a thread keeps. */
 #include "runtime/base/status.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@ enum el_status el_fail(enum el_status status, const char *format, ...)
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
     va_end(list);
-    el_utf8_printable(message); /* names of files and of others' records are in it */
+    el_utf8_printable(message); /* it may contain foreign names */
     return status;
 }
 

@@ -1,10 +1,5 @@
-/* Status codes and the one place where a failure is described.
- *
- * Who detects a failure calls el_fail() with the object's name and what to do about it; callers pass the
- * status on (EL_TRY) and add nothing. main() prints el_error_message() and turns the status into an exit status.
- *
- * Threads: the message is kept a thread; el_error_take()/el_error_give() carry it from one thread to another.
- */
+/* Status codes and error messages. The detecting function calls el_fail() with the object's name and what to do;
+ * callers pass the status on (EL_TRY). Messages are per thread. */
 #pragma once
 
 #include <stddef.h>
@@ -29,27 +24,24 @@ enum el_status {
 
 enum { EL_ERROR_TEXT_BYTES = 512 };
 
-/* A failure on its way from one thread to another. */
 struct el_error {
     enum el_status status;
     char text[EL_ERROR_TEXT_BYTES];
 };
 
-/* Keeps the message for this thread and returns `status`, so that `return el_fail(...)` reads as one act. A message is
- * one line: control characters of what it names become '?'. */
+/* Stores the thread's message and returns `status`. Control characters become '?'. */
 enum el_status el_fail(enum el_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* As el_fail with EL_ERR_IO (EL_ERR_HOST_MEMORY for ENOMEM, EL_ERR_NO_ROOM for ENOSPC and EDQUOT); appends ": " and the
- * text of errno. */
+/* EL_ERR_IO (ENOMEM: EL_ERR_HOST_MEMORY; ENOSPC, EDQUOT: EL_ERR_NO_ROOM); appends ": " and errno's text. */
 enum el_status el_fail_errno(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
-/* The last message of this thread; "" if there was none. Ownership: the thread's, until its next failure. */
+/* This thread's last message, valid until its next failure; "": none. */
 const char *el_error_message(void);
 
-/* The status' own words, "out of device memory". */
+/* "out of device memory". */
 const char *el_status_text(enum el_status status);
 
-/* Carries a failure between threads: take in the one that failed, give in the one that reports. */
+/* Moves a failure between threads: take where it failed, give where it is reported. */
 void el_error_take(enum el_status status, struct el_error *error_p);
 enum el_status el_error_give(const struct el_error *error);
 
@@ -59,7 +51,7 @@ enum el_status el_error_give(const struct el_error *error);
         if (el_try_status != EL_OK) return el_try_status;                                                              \
     } while (0)
 
-/* For functions with a cleanup ladder: sets the local `status` and jumps. */
+/* For cleanup ladders: sets the local `status` and jumps. */
 #define EL_TRY_GOTO(call, label)                                                                                       \
     do {                                                                                                               \
         status = (call);                                                                                               \

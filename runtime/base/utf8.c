@@ -1,5 +1,5 @@
-/* Which bytes are characters: the table of RFC 3629, without overlong forms, surrogates and what lies above U+10FFFF.
- * Which characters are seen: not those of Unicode's categories Cc, Cf, Zl and Zp. */
+/* Valid sequences by RFC 3629 (no overlong forms, surrogates, or above U+10FFFF); invisible are Unicode's Cc, Cf, Zl
+ * and Zp. */
 #include "runtime/base/utf8.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many bytes a character has by its first; 0: none begins so. */
+/* By the first byte; 0: invalid. */
 static int length_by(unsigned char first)
 {
     if (first < 0x80) return 1;
@@ -17,7 +17,7 @@ static int length_by(unsigned char first)
     return first >= 0xF0 && first <= 0xF4 ? 4 : 0;
 }
 
-/* The second byte says whether it is overlong, a surrogate or too high. */
+/* Rejects overlong forms, surrogates and too high codes. */
 static bool may_follow(unsigned char first, unsigned char second)
 {
     unsigned char low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
@@ -34,14 +34,14 @@ void el_utf8_mend(char *text)
         if (have == length) {
             at += length;
         } else if (length && !at[have]) {
-            *at = 0; /* cut off */
+            *at = 0; /* truncated */
         } else {
             *at++ = '?';
         }
     }
 }
 
-/* Of valid UTF-8. */
+/* `at`: valid UTF-8. */
 static uint32_t code_of(const unsigned char *at, int length)
 {
     uint32_t code = length == 1 ? at[0] : at[0] & (0x7FU >> length);
@@ -60,8 +60,7 @@ int el_utf8_next(const char *at, size_t left, uint32_t *code_p)
     return length;
 }
 
-/* Controls, in which a terminal finds commands, and what is not seen or turns the order of what is: "gpj.exe" may be
- * shown as "exe.jpg". */
+/* Controls (terminal commands), invisible and direction-changing characters: "gpj.exe" may show as "exe.jpg". */
 static bool is_unseen(uint32_t code)
 {
     static const struct {
@@ -76,8 +75,8 @@ static bool is_unseen(uint32_t code)
     return false;
 }
 
-/* What a CI system takes for a command in a line of its log: "::error::" behind nothing but blanks, of any script
- * (GitHub trims them), "##[error]" and "##vso[...]" anywhere. A line may be broken at any blank later. */
+/* CI commands: "::error::" after blanks of any script only (GitHub trims them), "##[error]" and "##vso[...]" anywhere.
+ * A line may later be broken at any blank. */
 static bool is_command(const unsigned char *text, const unsigned char *at)
 {
     if (at[0] == ':') return at[1] == ':' && isalpha(at[2]) && (at == text || at[-1] <= ' ' || at[-1] >= 0x80);

@@ -1,19 +1,16 @@
-/* Texts of others (commands, names, units) as UTF-8, which JSON and XML must be. */
+/* Foreign texts (commands, names, units) as UTF-8, for JSON and XML. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many of the first `left` bytes are the character that begins at `at`, and its number; 0: there is none. */
+/* Length of the character at `at` within `left` bytes, and its code; 0: invalid. */
 int el_utf8_next(const char *at, size_t left, uint32_t *code_p);
-/* In place: a byte that belongs to no character becomes '?'; a character that was cut off at the end is left out. What
- * is valid stays as it is. */
+/* In place: invalid bytes become '?'; a truncated character at the end is dropped. */
 void el_utf8_mend(char *text);
-/* For lines that people, terminals, CI logs and spreadsheets read: with invalid bytes replaced, and '?' for each
- * control character (a newline and an escape sequence's first too), for each character that is not seen or changes the
- * direction of text, and for the first character of a CI system's command ("::error::", "##[error]"). So foreign text
- * ends no line, moves no cursor, shows what it is and commands nothing. In place. */
+/* In place, for terminals, CI logs and spreadsheets: also '?' for control characters, invisible or direction-changing
+ * characters, and the first character of a CI command ("::error::", "##[error]"). */
 void el_utf8_printable(char *text);
-/* Whether that would leave it as it is. */
+/* Whether el_utf8_printable would change nothing. */
 bool el_utf8_is_printable(const char *text);

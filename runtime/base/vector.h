@@ -1,10 +1,9 @@
-/* How a loop is compiled for several instruction sets. Some of them contract a product and a sum, others cannot: sums
- * of products differ in their last bits from one machine to another, sums alone do not. */
+/* Compiling loops for several instruction sets. Some contract a product and a sum: sums of products may differ in the
+ * last bits between machines, plain sums do not. */
 #pragma once
 
-/* A function marked EL_VECTOR is compiled for AVX-512, for AVX2 and for the plain machine, and the loader takes the one
- * that fits, so that a binary built anywhere runs anywhere, at full width. Off where the compiler does not have it, and
- * under sanitizers, whose run time is not up yet when the loader asks. */
+/* Compiles a function for AVX-512, AVX2 and baseline; the loader chooses. Off without compiler support, and under
+ * sanitizers, which are not initialized when the loader chooses. */
 #if defined __x86_64__ && defined __GLIBC__ && defined __GNUC__ && !defined __clang__ && __GNUC__ >= 12 &&             \
     !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define EL_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -12,7 +11,7 @@
 #define EL_VECTOR
 #endif
 
-/* Before a loop whose iterations touch nothing of each other's, though its pointers may be equal. */
+/* The iterations of the next loop are independent, even if pointers are equal. */
 #ifdef __clang__
 #define EL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined __GNUC__
