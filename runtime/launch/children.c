@@ -1,7 +1,5 @@
-/* Processes: a program is found, started by fork and exec and waited for; all that carry a job's token are found
- * through /proc/PID/environ (one that has ended keeps no environment and is not counted; one that cleared its
- * environment is not found there, but as an adopted child); and a guard outlives this process. What they are to each
- * other is launch.c's. */
+/* Starting and awaiting processes; finding a job's processes by their token in /proc/PID/environ (ended ones have
+ * none; those that cleared it are found as adopted children); and the guard. */
 #include "runtime/launch/children.h"
 
 #include <dirent.h>
@@ -52,8 +50,6 @@ enum el_status el_launch_find_program(const char *name, char **path_p)
     return el_fail(EL_ERR_ABSENT, "%s: not found on PATH", name);
 }
 
-/* ---- children ---- */
-
 enum { CHILDREN_MAX = 256, OLD_KERNEL_NS = 20000000, EXEC_MS = 5000 };
 
 struct program {
@@ -84,8 +80,7 @@ static void become_program(const void *context)
     execve(spec->program, spec->command, spec->environment);
 }
 
-/* Waits until the pipe speaks or closes. A child that somebody stops before its exec would keep us here for ever,
- * before any time-out counts: it is killed, and found as a child that a signal ended. */
+/* Waits for the pipe. A child that is stopped before its exec would block this for ever, so it is killed. */
 static ssize_t hear_of_exec(int end, pid_t pid, int patience_ms, int *number_p)
 {
     struct pollfd one = {.fd = end, .events = POLLIN};
@@ -99,7 +94,7 @@ static ssize_t hear_of_exec(int end, pid_t pid, int patience_ms, int *number_p)
     return got;
 }
 
-/* A pipe that closes at exec, or brings the reason why there was none. */
+/* The pipe closes at exec, or brings the errno. */
 pid_t el_child_fork(void (*become)(const void *context), const void *context, int patience_ms)
 {
     int ends[2], number = 0;
@@ -130,7 +125,7 @@ enum el_status el_child_start(const struct el_child_spec *spec, struct el_child 
     return EL_OK;
 }
 
-/* Until one of the children may have ended: an event where the kernel has pidfds (Linux 5.3), else a nap. */
+/* Until a child may have ended: by pidfds (Linux 5.3), else a nap. */
 static void wait_for_end(const struct el_child *children, int n, int64_t patience_ns)
 {
     struct pollfd polls[CHILDREN_MAX];
@@ -198,11 +193,11 @@ int el_children_failed(const struct el_child *children, int n)
     return first;
 }
 
-/* ---- all processes of a job ---- */
+/* ---- a job's processes ---- */
 
 enum { CHUNK_BYTES = 65536, FOUND_MAX = 1024, ROUNDS = 20, KILL_NS = 500000000 };
 
-/* The token is one of the last variables or one of the first; environments may be larger than one read. */
+/* Reads in chunks, since environments may be large. */
 static bool has_token(int pid, const char *token)
 {
     char path[64];
@@ -242,7 +237,7 @@ int el_process_set_kill(const char *token)
 {
     pid_t pids[FOUND_MAX];
     int n_killed = 0;
-    for (int round = 0; round < ROUNDS; round++) { /* a process may be making another one just now */
+    for (int round = 0; round < ROUNDS; round++) { /* a process may be forking */
         int n = find(token, pids, FOUND_MAX);
         if (n == 0) break;
         for (int i = 0; i < n; i++) kill(pids[i], SIGKILL);
@@ -270,8 +265,7 @@ static bool has_number(const char *numbers, long wanted)
 void el_orphans_end(const char before[EL_NUMBERS_BYTES])
 {
     char numbers[EL_NUMBERS_BYTES];
-    for (int round = 0, n = 1; round < ROUNDS && n > 0;
-         round++) { /* an orphan's own children come to us in their turn */
+    for (int round = 0, n = 1; round < ROUNDS && n > 0; round++) { /* an orphan's own children become ours in turn */
         el_children_list(numbers);
         char *at = numbers;
         n = 0;
@@ -284,9 +278,7 @@ void el_orphans_end(const char before[EL_NUMBERS_BYTES])
     }
 }
 
-/* ---- the guard ---- */
-
-/* In a group of its own: what is sent to this process's group, from a terminal say, is not for it. */
+/* In its own group, so that a terminal's signals do not reach it. */
 static void keep_guard(int life, const char *token, const char *folder)
 {
     char byte;

@@ -1,4 +1,4 @@
-/* Environments: what they tell of this process, and what a job's processes are given. It starts nothing. */
+/* Environments: what they tell about this process, and what a job's processes get. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@ const char *el_launch_getenv(void *context, const char *name)
     return getenv(name);
 }
 
-/* A launcher and the names it speaks by; `size`, `local` and `local_size` may be missing. SLURM_PROCID is not here: a
- * batch script has it too, and is no rank. */
+/* A launcher's variables; `size`, `local`, `local_size` may be missing. SLURM_PROCID is not used: batch scripts have
+ * it too. */
 struct launcher {
     const char *name, *rank, *size, *local, *local_size;
 };
@@ -27,10 +27,10 @@ static const struct launcher mpi_launchers[] = {
     {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
 };
 
-/* torchrun, whoever speaks its variables, and our own launcher, which adds a listener. */
+/* Also our own launcher, which adds a listener. */
 static const struct launcher torchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 
-/* Where torchrun's agent keeps its store at MASTER_PORT itself, rank 0 takes a port behind it. */
+/* If torchrun's agent keeps its store at MASTER_PORT, rank 0 takes a port behind it. */
 enum { PORTS_BEHIND_AGENT = 16, PORT_MAX = 65535, NAMES_BYTES = 64 };
 static const char MASTER_PORT[] = "MASTER_PORT";
 static const char *const needed[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", MASTER_PORT, NULL};
@@ -52,7 +52,6 @@ static enum el_status read_number(const char *(*get)(void *, const char *), void
     return EL_OK;
 }
 
-/* What a process is told by `launcher`, if anything. */
 static enum el_status read_launcher(const char *(*get)(void *, const char *), void *context,
                                     const struct launcher *launcher, struct el_launch_place *place)
 {
@@ -73,7 +72,7 @@ static const char *text_of(const char *(*get)(void *, const char *), void *conte
     return text ? text : "";
 }
 
-/* Where to meet. `place` knows rank and size. */
+/* The rendezvous; needs rank and size in `place`. */
 static enum el_status read_meeting(const char *(*get)(void *, const char *), void *context,
                                    struct el_launch_place *place)
 {
@@ -95,7 +94,7 @@ static enum el_status read_meeting(const char *(*get)(void *, const char *), voi
     return EL_OK;
 }
 
-/* "RANK, WORLD_SIZE and MASTER_PORT" of those that are set, or not; how many. */
+/* "RANK, WORLD_SIZE and MASTER_PORT" of those set, or not set; returns their number. */
 static int list_variables(const char *(*get)(void *, const char *), void *context, const char *const *names, bool set,
                           char text[NAMES_BYTES])
 {
@@ -117,9 +116,8 @@ static bool has_all(const char *(*get)(void *, const char *), void *context)
     return list_variables(get, context, needed, false, missing) == 0;
 }
 
-/* A process with a part of torchrun's variables was meant to be a rank. Each of them would train a job of its own.
- * MASTER_ADDR and MASTER_PORT by themselves say nothing of this process: shells and batch scripts export them for all
- * commands. */
+/* Some of torchrun's variables without the rest are an error: each process would train a job of its own. MASTER_ADDR
+ * and MASTER_PORT alone do not count, since shells and batch scripts export them. */
 static enum el_status check_part(const char *(*get)(void *, const char *), void *context)
 {
     static const char *const of_ranks[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", NULL};
@@ -133,8 +131,8 @@ static enum el_status check_part(const char *(*get)(void *, const char *), void 
                    set, n_set == 1 ? "is" : "are", missing, n_missing == 1 ? "is" : "are", n_set == 1 ? "it" : "them");
 }
 
-/* torchrun may itself have been started by srun or mpirun, whose variables its ranks inherit; where it only seems so,
- * because a user's shell has those names, MPI's own word counts. */
+/* Ranks of a torchrun that srun or mpirun started inherit those variables, so torchrun wins if TORCHELASTIC_RUN_ID
+ * confirms it, else MPI. */
 enum el_status el_launch_environment(const char *(*get)(void *context, const char *name), void *context,
                                      struct el_launch_place *place_p)
 {
@@ -159,7 +157,7 @@ enum el_status el_launch_environment(const char *(*get)(void *context, const cha
     return EL_OK;
 }
 
-/* Whether a variable ("NAME=value") begins with one of the words of a list. */
+/* Whether "NAME=value" begins with a word of the list. */
 static bool is_listed(const char *words, const char *variable)
 {
     for (size_t n; (n = strcspn(words, " ")) > 0; words += n + (words[n] == ' '))
@@ -167,8 +165,8 @@ static bool is_listed(const char *words, const char *variable)
     return false;
 }
 
-/* Whether a variable ties its process to the job it is in, of MPI, Slurm or torchrun. Settings (MCA) are the user's,
- * unless they are what mpirun itself tells its ranks, which a user never sets. */
+/* Whether a variable belongs to the current MPI, Slurm or torchrun job. MCA settings are the user's, except those that
+ * only mpirun sets. */
 static bool is_identity(const char *variable)
 {
     static const char settings[] = "OMPI_MCA_ PRTE_MCA_ PMIX_MCA_ OMPI_ALLOW_RUN_AS_ROOT PRTE_ALLOW_RUN_AS_ROOT";
@@ -184,10 +182,9 @@ static bool is_identity(const char *variable)
     return is_listed(is_listed(settings, variable) ? of_mpirun : of_jobs, variable);
 }
 
-/* Why each: root in a container; our own waits sleep, and a library that yields inside MPI_Test loses a whole time
- * slice to the compute thread each time (measured: 35 times slower); process_vm_readv is often forbidden; all ranks are
- * on this host, so none needs to listen at its networks' addresses; warnings about networks that are not there. Slots
- * and binding are options of mpirun, in mpirun.c. */
+/* Reasons: root in a container; our waits sleep, and yielding inside MPI_Test loses a time slice to the compute thread
+ * each time (measured: 35 times slower); process_vm_readv is often forbidden; all ranks are on this host, so TCP and
+ * OFI are not needed; warnings about absent networks. Slots and binding: mpirun.c. */
 static const char *const mpi_settings[] = {
     "OMPI_ALLOW_RUN_AS_ROOT=1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",

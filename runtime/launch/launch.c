@@ -1,5 +1,5 @@
-/* Starts a job and sees it to its end: time-out, cancellation, clearing up, the verdict. What mpirun wants and says is
- * in mpirun.c, where our own ranks meet in own.c, environments in environment.c, processes in children.c. */
+/* Runs a job to its end: time-out, cancellation, cleanup, verdict. See mpirun.c, own.c (our ranks' rendezvous),
+ * environment.c, children.c. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -22,9 +22,7 @@
 #include "runtime/launch/mpirun.h"
 #include "runtime/launch/own.h"
 
-/* The last lines of a log, for the message of a failure. Reads the end of the file only: logs may be large. */
-
-/* Where the last `lines` lines of text[0..length) begin. */
+/* The offset of the last `lines` lines. */
 static size_t find_lines(const char *text, size_t length, int lines)
 {
     size_t end = length;
@@ -57,7 +55,7 @@ void el_launch_log_tail(const char *log_dir, int rank, int lines, char *text, si
     memmove(text, text + begin, length - begin + 1);
 }
 
-/* The kernel's count of processes that it ended because memory ran out. It names none of them. */
+/* The kernel counts its out-of-memory kills without naming processes. */
 
 int64_t el_oom_kills(const char *root)
 {
@@ -81,10 +79,9 @@ bool el_oom_explain(int64_t before, int64_t after, char *text, size_t bytes)
 
 extern char **environ;
 
-/* SHARED_BYTES, RANK_BYTES: what Open MPI 4.1 keeps in its folder is 8.4 MiB and 0.1 MiB per rank (measured, 2 to 16
- * ranks); with less it fails half-way, and its ranks wait for one another without end. PATIENCE: graces that mpirun has
- * to end when its ranks have, or one where it has said which of them failed: now and then 4.1.4 never does (it waits in
- * PMIx_server_finalize). */
+/* SHARED_BYTES, RANK_BYTES: Open MPI 4.1 keeps 8.4 MiB and 0.1 MiB per rank in its folder (measured, 2 to 16 ranks);
+ * with less it fails halfway and its ranks hang. PATIENCE: grace periods for mpirun to end after its ranks (one, once
+ * it has named the failed rank): 4.1.4 sometimes hangs in PMIx_server_finalize. */
 enum {
     TICK_NS = 100000000,
     PATIENCE = 5,
@@ -98,23 +95,23 @@ struct launch {
     struct el_launch_spec spec;
     char log_dir[PATH_MAX];
     char token[96];
-    char scratch[EL_SCRATCH_BYTES], settings[3][128]; /* mpirun's temporary files, and how it is told of them */
+    char scratch[EL_SCRATCH_BYTES], settings[3][128]; /* mpirun's temporary files, and the variables for them */
     int scratch_lock;
-    struct el_guard guard; /* removes them where this process is killed */
+    struct el_guard guard; /* removes them if this process is killed */
     char procs_text[16];
     char *program;
     char **command;
-    struct el_child *children; /* [n_children]: ranks of our own, or one process */
+    struct el_child *children; /* [n_children]: our ranks, or one process */
     int n_children;
     int64_t begin_ns;
-    int64_t oom_kills; /* of the host, before it began */
-    int failed;        /* the first child that did; -1: none */
+    int64_t oom_kills; /* before the job */
+    int failed;        /* the first child to fail; -1: none */
     int64_t failed_ns;
-    int64_t deserted_ns; /* since when mpirun has no ranks any more; 0: it has */
+    int64_t deserted_ns; /* when mpirun's last rank ended; 0: not yet */
     bool stuck;          /* mpirun was ended for that */
-    int stopped;         /* where result.stopped: the child */
+    int stopped;         /* result.stopped: the child */
     int was_subreaper;
-    char before[EL_NUMBERS_BYTES]; /* children that are others' business */
+    char before[EL_NUMBERS_BYTES]; /* children that existed before */
 };
 
 static void destroy(struct launch *launch)
@@ -136,7 +133,7 @@ static enum el_status make_log_dir(struct launch *launch)
     if (!realpath(name, launch->log_dir)) return el_fail_errno("%s: log folder", name);
     if (access(launch->log_dir, W_OK | X_OK) != 0) return el_fail_errno("%s: cannot write into it", name);
     char path[PATH_MAX + 32];
-    for (int rank = 0; rank < launch->spec.procs; rank++) { /* of an earlier job: must not be taken for this one's */
+    for (int rank = 0; rank < launch->spec.procs; rank++) { /* an earlier job's */
         snprintf(path, sizeof path, "%s/rank-%d.pid", launch->log_dir, rank);
         unlink(path);
         snprintf(path, sizeof path, "%s/rank-%d.log", launch->log_dir, rank);
@@ -157,13 +154,13 @@ static enum el_status make_settings(struct launch *launch)
     static const char *const names[] = {"OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_directory",
                                         "PRTE_MCA_prte_tmpdir_base"};
     static _Atomic unsigned serial;
-    /* A name of its own: what is started may launch jobs itself. */
+    /* Distinct, since the program may launch jobs itself. */
     snprintf(launch->token, sizeof launch->token, "%s=%d-%lld-%u.",
              launch->spec.out ? EL_LAUNCH_COMMAND_TOKEN : EL_LAUNCH_TOKEN, (int)getpid(), (long long)el_clock_ns(),
              atomic_fetch_add(&serial, 1));
     if (launch->spec.out) return el_guard_start(launch->token, "", &launch->guard);
     if (!by_mpirun(launch)) return EL_OK;
-    /* Where mpirun keeps sockets and shared memory: ours, so that nothing stays behind when it is killed. */
+    /* For mpirun's sockets and shared memory, so that nothing stays behind when it is killed. */
     uint64_t bytes = SHARED_BYTES + (uint64_t)RANK_BYTES * (uint64_t)launch->spec.procs;
     launch->scratch_lock = el_scratch_make(launch->scratch, bytes);
     if (!launch->scratch[0])
@@ -177,7 +174,7 @@ static enum el_status make_settings(struct launch *launch)
     return el_guard_start(launch->token, launch->scratch, &launch->guard);
 }
 
-/* `more`: of one rank, NULL at the end. The result is for free(). */
+/* `more`: one rank's, NULL-terminated. The caller frees the result. */
 static enum el_status make_environment(const struct launch *launch, const char *const *more, char ***environment_p)
 {
     const char *const *given = launch->spec.environment;
@@ -205,7 +202,7 @@ static enum el_status make_command(struct launch *launch)
         if (launch->command) return el_launch_find_program(spec->argv[0], &launch->program);
     } else {
         char *program;
-        EL_TRY(el_launch_find_program(spec->argv[0], &program)); /* mpirun's own words for this are a page long */
+        EL_TRY(el_launch_find_program(spec->argv[0], &program)); /* mpirun's own message is a page long */
         free(program);
         EL_TRY(el_mpirun_find(&launch->program));
         launch->command =
@@ -229,7 +226,7 @@ static enum el_status start_child(struct launch *launch, const char *log, const 
                                        .log = launch->spec.out ? NULL : log,
                                        .out = launch->spec.out,
                                        .err = launch->spec.err,
-                                       /* mpirun takes its ranks down at SIGTERM. */
+                                       /* mpirun ends its ranks at SIGTERM. */
                                        .death_signal = by_mpirun(launch) ? SIGTERM : SIGKILL,
                                        .kept_file = kept_file};
     enum el_status status = el_child_start(&spec, &launch->children[launch->n_children]);
@@ -293,7 +290,7 @@ static enum el_status start(const struct el_launch_spec *spec, struct launch **l
     EL_TRY_GOTO(make_log_dir(launch), fail);
     EL_TRY_GOTO(make_command(launch), fail);
     EL_TRY_GOTO(make_settings(launch), fail);
-    /* Ranks whose mpirun is gone become our children, so that they can be reaped. */
+    /* Adopt ranks of a dead mpirun, to reap them. */
     prctl(PR_GET_CHILD_SUBREAPER, &launch->was_subreaper);
     el_children_list(launch->before);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -317,8 +314,8 @@ static bool was_killed(const struct launch *launch)
     return launch->failed >= 0 && WIFSIGNALED(launch->children[launch->failed].wait_status);
 }
 
-/* Who failed first is who explains it all; what others end with afterwards is their answer to that. But one that a
- * signal kills closes its connections before it can be waited for: another's answer may be seen before. */
+/* The first failure is the cause. But a process killed by a signal closes its connections before it can be reaped, so
+ * another's reaction may be seen first. */
 static void note_failure(struct launch *launch)
 {
     int before = launch->failed;
@@ -330,15 +327,14 @@ static void note_failure(struct launch *launch)
         launch->failed = before;
 }
 
-/* Whether the others are to be ended: one was killed, or one failed and the others have had time to find out, to say so
- * and to end by themselves. */
+/* End the others if one was killed, or one failed and they had time to notice and end. */
 static bool is_beyond_hope(const struct launch *launch)
 {
     return was_killed(launch) ||
            (launch->failed >= 0 && el_clock_ns() - launch->failed_ns > (int64_t)(launch->spec.grace_s * 1e9));
 }
 
-/* Which rank, and how: from the process itself, or from what mpirun printed; where no rank is to blame its words. */
+/* The failed rank and how, from the process or mpirun's output; without a rank, mpirun's text. */
 static void find_cause(const struct launch *launch, struct el_launch_result *result, char *words, size_t bytes)
 {
     if (launch->spec.procs == 1) result->failed_rank = 0;
@@ -365,7 +361,7 @@ static bool has_named_a_rank(const struct launch *launch)
     return said.failed_rank >= 0;
 }
 
-/* Whether mpirun alone is left, and for too long. */
+/* Whether only mpirun is left, for too long. */
 static bool is_stuck(struct launch *launch)
 {
     int64_t now_ns = el_clock_ns();
@@ -377,7 +373,7 @@ static bool is_stuck(struct launch *launch)
     return launch->stuck;
 }
 
-/* The first child that a signal has stopped; -1: none. */
+/* The first child stopped by a signal; -1: none. */
 static int find_stopped(const struct launch *launch)
 {
     char path[48], state[16];
@@ -388,7 +384,7 @@ static int find_stopped(const struct launch *launch)
     return -1;
 }
 
-/* Returns when all children have ended (then true), one has failed, the time is up, or `progress` says no. */
+/* Returns when all have ended (true), one has failed, the time is up, or `progress` returns false. */
 static bool watch(struct launch *launch, struct el_launch_result *result)
 {
     const struct el_launch_spec *spec = &launch->spec;
@@ -413,20 +409,20 @@ static bool watch(struct launch *launch, struct el_launch_result *result)
     }
 }
 
-/* Asks the job to end, then makes it; an mpirun that is stuck has nothing left to see to. */
+/* SIGTERM, then SIGKILL; a stuck mpirun gets no grace. */
 static void end_job(const struct launch *launch)
 {
     double patience_s = launch->stuck ? 0 : launch->spec.grace_s;
     int64_t deadline_ns = el_clock_ns() + (int64_t)(patience_s * 1e9), left_ns;
     el_children_signal(launch->children, launch->n_children, SIGTERM);
-    if (!by_mpirun(launch)) /* a stopped one takes it then; mpirun would say so, and sees to its ranks itself */
+    if (!by_mpirun(launch)) /* a stopped one handles it then; mpirun would print that, and handles its ranks itself */
         el_children_signal(launch->children, launch->n_children, SIGCONT);
     while ((left_ns = deadline_ns - el_clock_ns()) > 0)
         if (el_children_wait(launch->children, launch->n_children, left_ns)) return;
     el_children_signal(launch->children, launch->n_children, SIGKILL);
 }
 
-/* Ranks that ended as orphans are our children now, and named by their pid files. */
+/* Orphaned ranks are our children now; pid files name them. */
 static void reap_ranks(const struct launch *launch)
 {
     char path[PATH_MAX + 32];
@@ -471,7 +467,7 @@ static void explain(const struct launch *launch, int wait_status, struct el_laun
                  *words ? ": " : "", words);
 }
 
-/* To its end, and the end of all that it started. */
+/* Also ends all that the job started. */
 static struct el_launch_result see_through(struct launch *launch)
 {
     struct el_launch_result result = {.failed_rank = -1};
@@ -498,6 +494,6 @@ enum el_status el_launch_run(const struct el_launch_spec *spec, struct el_launch
 
 void el_launch_rank_init(void)
 {
-    /* Only what we started: a program started from a shell may outlive that shell. */
+    /* A program started from a shell may outlive it. */
     if (getenv(EL_LAUNCH_TOKEN)) prctl(PR_SET_PDEATHSIG, SIGKILL);
 }

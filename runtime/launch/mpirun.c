@@ -1,5 +1,4 @@
-/* Calls mpirun so that it works where users are, and reads its messages and its ranks' files. It starts nothing itself.
- */
+/* Calls mpirun, and reads its messages and its ranks' files. */
 #include "runtime/launch/mpirun.h"
 
 #include <ctype.h>
@@ -11,8 +10,8 @@
 
 #include "runtime/base/process.h"
 
-/* Open MPI 4.1 needs 27 and 4 a rank (measured, 2 to 16 ranks); with fewer it fails half-way, and waits for ranks that
- * never came. */
+/* Open MPI 4.1 needs 27 files and 4 per rank (measured, 2 to 16 ranks); with fewer it fails halfway and waits for
+ * ranks that never come. */
 enum { FILES = 32, FILES_A_RANK = 5 };
 
 enum el_status el_mpirun_find(char **path_p)
@@ -32,15 +31,15 @@ enum el_status el_mpirun_check_files(int procs)
                    (unsigned long long)need, procs, (unsigned long long)limit.rlim_cur);
 }
 
-/* Each rank redirects itself: so even a program that cannot be loaded leaves its reason in its own log, lines of
- * different ranks never mix, and the pid of each rank is known. */
+/* Each rank redirects itself: a program that cannot be loaded leaves its reason in its own log, lines do not mix, and
+ * the PID is known. */
 static const char rank_script[] =
     "d=$1; shift; r=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-0}}}; echo $$ >\"$d/rank-$r.pid\"; "
     "exec \"$@\" >\"$d/rank-$r.log\" 2>&1 </dev/null";
 
 char **el_mpirun_command(const char *mpirun, int procs, char procs_text[16], const char *log_dir, char *const *argv)
 {
-    /* More ranks than slots or cores are allowed, and binding is the runtime's own business. */
+    /* Allows more ranks than slots; the runtime binds cores. */
     const char *const before[] = {mpirun, "--oversubscribe", "--bind-to", "none", "-n", procs_text, "/bin/sh",
                                   "-c",   rank_script,       "sh",        log_dir};
     size_t n_before = sizeof before / sizeof before[0], n = 0;
@@ -140,7 +139,7 @@ void el_mpirun_explain(const char *text, struct el_launch_result *result)
     if (!explain_abort(text, result) && !explain_signal(text, result)) explain_exit(text, result);
 }
 
-/* text[0..length) behind what `words` holds, runs of blanks and line ends as one blank. */
+/* Appends with whitespace collapsed. */
 static void add_words(const char *text, size_t length, char *words, size_t bytes)
 {
     size_t used = strlen(words);

@@ -1,29 +1,28 @@
-/* What the launcher knows of mpirun: where it is, how it is called, and what it says of a job that failed. */
+/* Finding and calling mpirun, and understanding its messages. */
 #pragma once
 
 #include "runtime/launch/launch.h"
 
-/* The full path of mpirun, for free(). Errors: EL_ERR_ABSENT naming the package to install. */
+/* Full path, for free(). Errors: EL_ERR_ABSENT naming the package. */
 enum el_status el_mpirun_find(char **path_p);
 
-/* EL_ERR_ABSENT where this process may not have as many files open as mpirun needs for so many ranks. */
+/* EL_ERR_ABSENT if the open-file limit is too low for so many ranks. */
 enum el_status el_mpirun_check_files(int procs);
 
-/* The command line that starts `procs` ranks of `argv`, each with its log and its pid file in `log_dir`. One block for
- * free(); the strings are the caller's, or constants, except `procs_text`, which is written. */
+/* Starts `procs` ranks of `argv`, each with log and pid file in `log_dir`. One block for free(); it borrows the
+ * strings, and writes `procs_text`. */
 char **el_mpirun_command(const char *mpirun, int procs, char procs_text[16], const char *log_dir, char *const *argv);
 
-/* Reads what mpirun printed and sets failed_rank, exit_status and signal of `result` where it tells them. */
+/* Sets failed_rank, exit_status and signal as far as mpirun's output tells them. */
 void el_mpirun_explain(const char *text, struct el_launch_result *result);
 
-/* Its own words of why, in a line: of the first block that it printed between dashes the first sentence and the last
- * paragraph, where it names the component, the file or the call. "" where there is none. */
+/* mpirun's reason in one line: from the first block between dashes, the first sentence and the last paragraph, which
+ * names the component, file or call. "": none. */
 void el_mpirun_said(const char *text, char *words, size_t bytes);
 
-/* The process of a rank that was started by this command; 0: it has not come so far. */
+/* The PID of a rank; 0: not started yet. */
 int el_mpirun_rank_pid(const char *log_dir, int rank);
-/* The rank that another one has missed, by that one's log: mpirun may not have noticed, or have died first; -1: none.
- */
+/* The rank that another one reports as gone, in case mpirun did not notice or died first; -1: none. */
 int el_mpirun_missed_rank(const char *log_dir, int procs);
-/* Whether all ranks have come and have ended. */
+/* Whether all ranks have started and ended. */
 bool el_mpirun_is_deserted(const char *log_dir, int procs);

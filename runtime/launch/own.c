@@ -19,7 +19,7 @@ static int listen_at(const struct sockaddr *address, socklen_t length)
 {
     int made = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (made < 0) return -1;
-    /* Above the standard ones, which a child's own take the place of. */
+    /* Above the standard ones, which the child replaces. */
     int listener = fcntl(made, F_DUPFD_CLOEXEC, 3), number = errno;
     close(made);
     errno = number;
@@ -56,7 +56,7 @@ enum el_status el_own_open(struct el_own_meeting *meeting_p)
         el_own_close(&meeting);
         return el_fail_errno("launch: the port of the loopback");
     }
-    meeting.port = ntohs(six.sin6_port); /* at the same place for both */
+    meeting.port = ntohs(six.sin6_port); /* same offset for both families */
     *meeting_p = meeting;
     return EL_OK;
 }
