@@ -1,7 +1,6 @@
-/* The interface of a bootstrap's implementation; only bootstrap.c calls it. An implementation puts `struct
- * el_bootstrap` first in its own struct. One thread at a time calls the hooks, except silent and abort; gather,
- * broadcast and barrier are called only with a size above 1. Errors: EL_ERR_PEER, naming the rank where known;
- * EL_ERR_HOST_MEMORY. */
+/* Implementations of bootstraps; only bootstrap.c calls these hooks. `struct el_bootstrap` comes first in the
+ * implementation's struct. One thread at a time, except silent and abort; gather, broadcast and barrier only with a
+ * size above 1. Errors: EL_ERR_PEER, naming the rank where known; EL_ERR_HOST_MEMORY. */
 #pragma once
 
 #include "runtime/comm/bootstrap.h"
@@ -16,7 +15,7 @@ struct el_bootstrap_ops {
     enum el_status (*barrier)(struct el_bootstrap *bootstrap);
     /* Optional: default is "". */
     void (*address)(const struct el_bootstrap *bootstrap, char *text, size_t bytes);
-    /* Optional: default is "". The ranks that do not answer, "1, 3". Threads: any. */
+    /* Optional: default is "". See el_bootstrap_silent. Threads: any. */
     void (*silent)(struct el_bootstrap *bootstrap, char *text, size_t bytes);
     /* Optional: default is to do nothing. Ends all ranks. */
     void (*abort)(struct el_bootstrap *bootstrap, int exit_status);
@@ -27,6 +26,6 @@ struct el_bootstrap_ops {
 struct el_bootstrap {
     const struct el_bootstrap_ops *ops;
     int rank, size;
-    double timeout_s; /* 0: none */
+    double timeout_s;
     char library[96];
 };

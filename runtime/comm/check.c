@@ -1,4 +1,3 @@
-/* Checks an operation's arguments. */
 #include "runtime/comm/member.h"
 
 static enum el_status check_link(const struct el_comm *comm, const struct el_comm_op *op)

@@ -1,4 +1,3 @@
-/* Chooses the backend by which members can reach each other. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,18 +15,17 @@
 #include "runtime/comm/bootstrap.h"
 
 struct el_clock_anchor {
-    bool shared;       /* all ranks read one clock */
-    int64_t at_ns;     /* on this rank's clock */
+    bool shared;
+    int64_t at_ns;
     int64_t offset_ns; /* this rank's clock minus rank 0's */
     int64_t error_ns;  /* +- around the offset */
-    int64_t worst_ns;  /* the largest error of all ranks */
+    int64_t worst_ns;  /* over all ranks */
 };
 
 enum el_status el_clock_relate(struct el_bootstrap *bootstrap, struct el_clock_anchor *anchor_p);
-/* Exchanges even where the clock is shared; for tests. */
+/* Even where the clock is shared; for tests. */
 enum el_status el_clock_exchange(struct el_bootstrap *bootstrap, struct el_clock_anchor *anchor_p);
 
-/* A time on this rank's clock, on rank 0's. */
+/* From this rank's clock to rank 0's. */
 int64_t el_clock_common(const struct el_clock_anchor *begin, const struct el_clock_anchor *end, int64_t own_ns);
-/* The inverse. */
 int64_t el_clock_own(const struct el_clock_anchor *begin, const struct el_clock_anchor *end, int64_t common_ns);

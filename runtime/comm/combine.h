@@ -1,7 +1,6 @@
 /* Combines arrays element by element in a fixed order: same bits for any length, alignment and vector width. Integers
- * wrap; a NaN stays NaN, also in min and max. Sums and averages of f16 and bf16 are taken in f32 and rounded once
- * (runtime/base/half.h); their other reductions round after each pair. Memory-bound, blockwise. Threads: any. Cannot
- * fail. */
+ * wrap; NaN stays NaN, also in min and max. Sums and averages of f16 and bf16 are taken in f32 and rounded once
+ * (runtime/base/half.h); their other reductions round per pair. Threads: any. Cannot fail. */
 #pragma once
 
 #include "runtime/comm/comm.h"

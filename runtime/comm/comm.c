@@ -1,4 +1,4 @@
-/* Opens, closes, configures and queries communicators. Operations are in operation.c. */
+/* Opening, closing, settings and queries. */
 #include <stdlib.h>
 #include <string.h>
 

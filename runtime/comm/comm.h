@@ -40,14 +40,12 @@ enum el_comm_verb {
     EL_COMM_SCATTER,
     /* data[count] -> the root's result[n * count]: part r comes from member r */
     EL_COMM_GATHER,
-    /* data[n * count] -> result[n * count]: part r goes to member r, and part r of the result comes from it; not in
-     * place */
+    /* data[n * count] -> result[n * count]: part r goes to member r, the result's part r comes from it; not in place */
     EL_COMM_ALL_TO_ALL,
     /* data[count] -> the mailbox of member `root`; waits only while it is full */
     EL_COMM_SEND,
     /* the oldest message of member `root` with this tag -> result[count] */
     EL_COMM_RECV,
-    /* ends when all have entered */
     EL_COMM_BARRIER,
     EL_COMM_VERB_COUNT
 };
@@ -66,7 +64,6 @@ enum el_comm_reduction {
     EL_COMM_REDUCTION_COUNT
 };
 
-/* How a collective's bytes are split into messages (rounds.h). */
 enum el_comm_algorithm {
     EL_COMM_AUTO,   /* the fastest measured for verb, group size and bytes */
     EL_COMM_DIRECT, /* every member with every other, or with the root */
@@ -76,14 +73,14 @@ enum el_comm_algorithm {
 };
 
 struct el_comm_verb_row {
-    const char *name; /* "all_reduce" */
-    bool has_root;    /* `root` is a rank: the root, or the link's partner */
+    const char *name;
+    bool has_root; /* `root` is a rank: the root, or the link's partner */
     bool reduces;
     bool all_data;       /* `data` has a part for each member */
     bool all_result;     /* `result` has a part for each member */
     bool data_on_root;   /* only the root has data */
     bool result_on_root; /* only the root has a result */
-    bool is_link;        /* between two members: send, recv */
+    bool is_link;        /* send, recv */
 };
 
 /* All members give the same verb, reduction, type, count and root; a send and its recv the same type, count and tag.
@@ -94,7 +91,7 @@ struct el_comm_op {
     enum el_comm_reduction reduction;
     enum el_dtype dtype;
     size_t count; /* elements per part; 0: a collective does nothing, a message is empty */
-    int root;     /* rank; the partner's for a link; else 0 */
+    int root;     /* the partner's for a link; else 0 without root */
     int tag;      /* of a message; >= 0 */
     struct el_view data;
     struct el_view result;
@@ -107,7 +104,6 @@ struct el_comm_traffic {
     uint64_t sent_bytes, received_bytes;
 };
 
-/* A group of one. */
 enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm_p);
 /* Opens `n` members of this process by rank, one per device, each with its own issuing thread: `local`, or `nccl` for
  * GPUs. On simulated devices nothing runs; joined programs (runtime/device/joint.h) wait in virtual time. Errors:
@@ -123,7 +119,7 @@ enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstr
  * namespace), else "mpi" under that bootstrap, else "tcp" (the last two also if the bootstrap fails). `device`: NULL
  * if not a GPU. Collective. */
 const char *el_comm_choose(struct el_bootstrap *bootstrap, struct el_device *device);
-/* NULL is legal. All members' operations must have ended. */
+/* NULL is legal. No operation may be running. */
 void el_comm_close(struct el_comm *comm);
 
 /* Names the group in recordings: "world", "data"; `index` distinguishes groups of one name. The same in all its
@@ -132,11 +128,10 @@ void el_comm_name(struct el_comm *comm, const char *name, int index);
 
 int el_comm_rank(const struct el_comm *comm);
 int el_comm_size(const struct el_comm *comm);
-const char *el_comm_backend(const struct el_comm *comm); /* "local" */
+const char *el_comm_backend(const struct el_comm *comm);
 const struct el_comm_verb_row *el_comm_verb_row(enum el_comm_verb verb);
-const char *el_comm_reduction_name(enum el_comm_reduction reduction); /* "sum" */
-const char *el_comm_algorithm_name(enum el_comm_algorithm algorithm); /* "ring" */
-/* A group of one has all verbs but links. */
+const char *el_comm_reduction_name(enum el_comm_reduction reduction);
+const char *el_comm_algorithm_name(enum el_comm_algorithm algorithm);
 bool el_comm_has_verb(const struct el_comm *comm, enum el_comm_verb verb);
 bool el_comm_reduces(enum el_comm_reduction reduction, enum el_dtype dtype);
 /* nccl has no bitwise reductions; peer only sums and averages of floating-point types. */
@@ -155,8 +150,8 @@ struct el_device *el_comm_device(const struct el_comm *comm);
 enum el_status el_comm_alloc(struct el_comm *comm, enum el_tag tag, size_t bytes, const char *name,
                              struct el_buffer **buffer_p);
 
-/* An operation that takes longer fails with EL_ERR_PEER and aborts the communicator. 0 (the default): no limit.
- * Between steps. Errors: EL_ERR_ABSENT where the backend has no time-out. */
+/* Longer operations fail with EL_ERR_PEER and abort the communicator. 0 (the default): no limit. Between steps.
+ * Errors: EL_ERR_ABSENT where the backend has no time-out. */
 enum el_status el_comm_set_timeout(struct el_comm *comm, double seconds);
 
 /* Opens a mailbox of so many bytes per partner at the receiver (`mpi`, `nccl`: at the sender), charged to tag
@@ -184,8 +179,8 @@ void el_comm_abort(struct el_comm *comm);
 void el_comm_begin_program(struct el_comm *comm, bool again);
 void el_comm_end_program(struct el_comm *comm);
 
-/* While muted, operations leave the result memory as it is and wait for nobody (only messages synchronize, empty):
- * measures a step without communication. All members switch at the same place in their order. Between steps. */
+/* While muted, operations leave the result memory as it is and wait for nobody (messages synchronize, empty). All
+ * members switch at the same place in their order. Between steps. */
 void el_comm_mute(struct el_comm *comm, bool muted);
 
 /* Bytes in one operation of this member (buffers, label and phase are ignored), exact for its algorithm: an all-reduce

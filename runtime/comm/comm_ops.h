@@ -1,5 +1,4 @@
-/* The interface of a communicator's backend; only comm.c and operation.c call these hooks. The life of a member's
- * state:
+/* The interface of a communicator's backend; only comm.c and operation.c call it. The life of a member's state:
  *
  *     open_ranks(), open_on()      all ranks at once; open_members() for members of one process
  *     run()  ...                   on the member's communication stream, one at a time, in issue order
@@ -7,9 +6,9 @@
  *     abort()                      any thread, any time between open and close
  *     close()                      on the thread that opened, when no operation runs
  *
- * operation.c checks arguments, books bytes, handles a group of one and a count of 0, and calls abort() after a
- * failure. Errors of all hooks: EL_ERR_PEER, EL_ERR_HOST_MEMORY. "Collective": all members at once, each in its own
- * thread, between steps; `mine`: this member's status; where one failed, all fail, that one with its own status. */
+ * operation.c checks arguments, handles a group of one and a count of 0, and calls abort() after a failure. Errors of
+ * all hooks: EL_ERR_PEER, EL_ERR_HOST_MEMORY. "Collective": all members at once, each in its own thread, between
+ * steps; `mine`: this member's status; where one failed, all fail. */
 #pragma once
 
 #include "runtime/comm/comm.h"
@@ -21,9 +20,9 @@ struct el_comm_task {
     enum el_comm_reduction reduction;
     enum el_dtype dtype;
     enum el_comm_algorithm algorithm; /* never EL_COMM_AUTO where the backend has algorithms */
-    int root;                         /* 0 where the verb has none */
+    int root;
     int tag;
-    uint64_t number; /* of this member's operations on this communicator, from 1; for error messages */
+    uint64_t number; /* of this member's operations, from 1; for error messages */
     size_t count;    /* elements per part; 0: a barrier, or a muted link's empty message */
     void *data;
     void *result;
@@ -32,7 +31,7 @@ struct el_comm_task {
 
 struct el_comm_place {
     struct el_device *device;
-    int stream; /* of the device: the communicator's own */
+    int stream;
 };
 
 static inline bool el_comm_same_task(const struct el_comm_task *a, const struct el_comm_task *b)
@@ -62,7 +61,6 @@ static inline bool el_comm_goes(const struct el_comm_task *task, int from, int t
     return (!row->data_on_root || from == task->root) && (!row->result_on_root || to == task->root);
 }
 
-/* One member's part where a thread enqueues for several members. */
 struct el_comm_part {
     void *state;
     struct el_comm_task task;
@@ -71,7 +69,7 @@ struct el_comm_part {
 struct el_comm_shape {
     enum el_comm_verb verb;
     enum el_comm_algorithm algorithm;
-    int rank, size, root; /* size > 1 */
+    int rank, size, root;
     size_t count;
     size_t element_bytes;
 };
@@ -88,10 +86,10 @@ static inline struct el_comm_shape el_comm_task_shape(const struct el_comm_task 
 }
 
 struct el_comm_split {
-    int color, key;                        /* color < 0: in no group */
-    struct el_comm_place place;            /* of the new member */
+    int color, key;
+    struct el_comm_place place;
     const struct el_comm_backend *backend; /* may be changed */
-    int rank, size;                        /* out: in the new group; size 0: none */
+    int rank, size;                        /* out; size 0: in no group */
     void *state;                           /* out: NULL for a group of one, or none */
     const void *group;                     /* out: equal for members in this process, else unique; may be NULL */
 };
@@ -103,13 +101,12 @@ struct el_comm_ops {
     /* Required where asynchronous. Enqueues parts [n], in issue order, of all members of this thread, without waiting.
      * Several threads may call it for one group at once. */
     enum el_status (*enqueue)(const struct el_comm_part *parts, int n);
-    /* Optional, asynchronous only: default is that graphs cannot contain its operations (program.h). Called when
-     * enqueue recorded an operation into a graph, and with `again` at each later launch. */
+    /* Optional, asynchronous only: default is no graphs (program.h). Called when enqueue recorded an operation into a
+     * graph, and with `again` at each later launch. */
     void (*graph)(void *state, bool again);
-    /* Optional. Between steps: announces an operation; its pointers are not known yet. Errors: also EL_ERR_OOM. */
+    /* Optional. Between steps: announces an operation without its pointers. Errors: also EL_ERR_OOM. */
     enum el_status (*reserve)(void *state, const struct el_comm_task *task);
-    /* Optional, asynchronous only. Called every few milliseconds while the host waits for the step's end; reports
-     * failures since the last call. */
+    /* Optional, asynchronous only. Called every few milliseconds while the host waits for the step's end. */
     enum el_status (*poll)(void *state);
 
     /* Required where not asynchronous. Returns when `data` and `result` may be reused. The same inputs give the same
@@ -121,24 +118,22 @@ struct el_comm_ops {
     bool (*reduces)(enum el_comm_reduction reduction, enum el_dtype dtype);
     /* Optional: default is that its library chooses (EL_COMM_AUTO). The same answer on every member. */
     enum el_comm_algorithm (*choose)(const struct el_comm_shape *shape);
-    /* Optional: default is el_comm_rounds_traffic (rounds.h). What `run` moves, exactly; over all members, sent equals
-     * received. */
+    /* Optional: default is el_comm_rounds_traffic (rounds.h). Exact; over all members, sent equals received. */
     struct el_comm_traffic (*traffic)(const void *state, const struct el_comm_shape *shape);
-    /* Optional: default is plain device memory. Collective (asynchronous backends need no other member). Memory that
-     * operations use in place; it may outlive the state, its release() frees it. Never on simulated devices. Errors:
-     * also EL_ERR_OOM; EL_ERR_ABSENT on all members: use plain memory. */
+    /* Optional: default is plain device memory. Collective (not if asynchronous). Memory for operations in place; its
+     * release() frees it, possibly after close(). Never on simulated devices. Errors: also EL_ERR_OOM; EL_ERR_ABSENT
+     * on all members: use plain memory. */
     enum el_status (*alloc)(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
 
-    /* Required with send and recv. Collective. Opens a mailbox per member named in partners[size], by rank, in `boxes`
-     * [number of partners][bytes] from alloc() (NULL: no partner). Errors: EL_ERR_INVALID where a partner does not
-     * name this member. */
+    /* Required with send and recv. Collective. A mailbox per member of partners[size], by rank, in `boxes` [number of
+     * partners][bytes] from alloc() (NULL: none). Errors: EL_ERR_INVALID where a partner does not name this member. */
     enum el_status (*open_mailboxes)(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes);
     bool brings_boxes; /* open_mailboxes() allocates them itself: `boxes` is NULL */
 
     /* Optional: default is that el_comm_split is refused. Collective. Errors: also EL_ERR_IO. */
     enum el_status (*split)(void *state, enum el_status mine, struct el_comm_split *split);
 
-    /* Optional: default is that time-outs are refused. Between operations; 0: none. */
+    /* Optional: default is that time-outs are refused. 0: none. */
     void (*set_timeout)(void *state, int64_t timeout_ns);
     /* Required. Makes all members' running and later operations return EL_ERR_PEER, without waiting. Threads: any. May
      * be repeated. */
@@ -156,7 +151,7 @@ enum {
 struct el_comm_backend {
     const char *name;
     const struct el_comm_ops *ops;
-    /* Optional: default is that it cannot span processes. Called only with a size above 1. */
+    /* Optional: default is that it cannot span processes. Size above 1. */
     enum el_status (*open_ranks)(struct el_bootstrap *bootstrap, void **state_p);
     /* Optional: default is open_ranks. For backends of device memory. */
     enum el_status (*open_on)(struct el_bootstrap *bootstrap, const struct el_comm_place *place, void **state_p);
@@ -167,23 +162,21 @@ struct el_comm_backend {
 extern const struct el_comm_backend el_comm_local_backend, el_comm_shm_backend, el_comm_tcp_backend,
     el_comm_nccl_backend, el_comm_peer_backend, el_comm_staged_local_backend;
 
-/* choose.c: the best backend for members of one process; `one_thread`: one thread issues for all. */
+/* choose.c: for members of one process; `one_thread`: one thread issues for all. */
 const struct el_comm_backend *el_comm_choose_members(struct el_device *const *devices, int n, bool one_thread);
 
-/* exchange.c: the new group of rank `rank`, given each rank's el_comm_split_word: the split's rank and size, and
- * members[0..size), the old ranks. */
+/* exchange.c: from each rank's el_comm_split_word, the split's rank and size, and members[0..size), the old ranks. */
 uint64_t el_comm_split_word(const struct el_comm_split *split);
 void el_comm_split_plan(const uint64_t *words, int n, int rank, struct el_comm_split *split, int *members);
 
 /* exchange.c: an all-gather of each member's `bytes` into all[size][bytes]. */
 struct el_comm_task el_comm_tell_task(const struct el_comm_ops *ops, const void *mine, void *all, size_t bytes);
 
-/* exchange.c: for open_mailboxes() without shared memory: whether all have room (`mine`) and name each other. Messages
- * may arrive before it returns. */
+/* exchange.c: for open_mailboxes() without shared memory: whether all have room (`mine`) and name each other. */
 enum el_status el_comm_meet_partners(const struct el_comm_ops *ops, void *state, int rank, int size,
                                      enum el_status mine, const bool *partners);
 
-/* comm.c: el_comm_open_local or _together with the given backend. */
+/* comm.c: with the given backend. */
 enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct el_device *const *devices, int n,
                                  struct el_comm **comms);
 
@@ -200,11 +193,11 @@ struct el_comm_header {
 };
 _Static_assert(sizeof(struct el_comm_header) == 32, "no holes");
 
-/* verbs.c; any received header is safe. */
+/* verbs.c; accepts any header. */
 struct el_comm_header el_comm_task_header(const struct el_comm_task *task);
 struct el_comm_task el_comm_header_task(const struct el_comm_header *header);
 
-/* verbs.c: "reduce number 17 (1000 f32, sum, root 1)" for error messages. */
+/* verbs.c: "reduce number 17 (1000 f32, sum, root 1)". */
 enum { EL_COMM_WORDS_BYTES = 128 };
 void el_comm_task_words(const struct el_comm_task *task, char words[EL_COMM_WORDS_BYTES]);
 /* EL_ERR_INTERNAL, naming both operations. */

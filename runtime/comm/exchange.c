@@ -1,5 +1,5 @@
-/* What members tell one another over a backend's all-gather: mailbox partners, and the next collective in the checking
- * mode. Also the arithmetic of a split. */
+/* What members exchange by a backend's all-gather: mailbox partners, and the next collective in the checking mode; and
+ * the arithmetic of a split. */
 #include <stdlib.h>
 
 #include "runtime/comm/comm_ops.h"
@@ -40,8 +40,6 @@ struct el_comm_task el_comm_tell_task(const struct el_comm_ops *ops, const void 
                                  .result = all};
 }
 
-/* ---- mailboxes ---- */
-
 enum { CANNOT, CAN };
 
 /* rows: [size][1 + size]: CANNOT or CAN, then whom each member names. */
@@ -79,8 +77,6 @@ enum el_status el_comm_meet_partners(const struct el_comm_ops *ops, void *state,
     free(rows);
     return mine != EL_OK ? el_error_give(&own) : status;
 }
-
-/* ---- the checking mode: a small all-gather before each collective ---- */
 
 static struct el_comm_task exchange_of(const struct el_comm *comm)
 {

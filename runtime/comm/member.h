@@ -13,32 +13,30 @@ struct el_comm_known {
 struct el_comm {
     const struct el_comm_backend *backend;
     struct el_comm_place place;
-    void *state; /* NULL: a group of one that needs no transport */
+    void *state; /* NULL: needs no transport */
     int rank, size;
     const void *group; /* identifies the group in this process */
-    const char *name;  /* from el_comm_name; NULL: none */
+    const char *name;  /* NULL: none */
     uint64_t number;   /* identifies the group in the job */
     uint64_t n_split;
-    bool together;               /* one thread issues for all members of this process */
-    struct el_comm *first;       /* of this process's members; outlives all operations */
-    struct el_comm_part *parts;  /* the first member's: [n_parts] */
-    int n_parts;                 /* members in this process */
+    bool together;              /* one thread issues for all members here */
+    struct el_comm *first;      /* of this process's members; outlives all operations */
+    struct el_comm_part *parts; /* the first member's: [n_parts] */
+    int n_parts;
     bool *partners;              /* [size], with open mailboxes; NULL: none */
     struct el_buffer *mailboxes; /* NULL: none, or the backend's own */
-    size_t mailbox_bytes;        /* of each */
-    uint64_t issued;             /* collectives; members issue the same ones in the same order */
+    size_t mailbox_bytes;
+    uint64_t issued;
     uint64_t first_issued, kept; /* el_comm_begin_program: the program's first number; the next without `again` */
     uint64_t run[2];             /* operations begun: collectives, and this member's links */
     bool muted;
-    enum el_comm_algorithm forced;  /* EL_COMM_AUTO: the backend's choice */
-    struct el_comm_known *known;    /* [EL_COMM_VERB_COUNT]; NULL: nothing issued yet */
-    struct el_comm_header *headers; /* [size], of the operations about to begin; NULL: checking is off */
+    enum el_comm_algorithm forced;
+    struct el_comm_known *known;    /* [EL_COMM_VERB_COUNT]; NULL: none yet */
+    struct el_comm_header *headers; /* [size], of the next operations; NULL: unchecked */
 };
 
-/* A group of one has no stream before its first operation. */
 enum { EL_COMM_NO_STREAM = EL_STREAM_COMPUTE };
 
-/* Parts that the member gives, and gets. */
 static inline size_t el_comm_gives(const struct el_comm *comm, enum el_comm_verb verb, int root)
 {
     return el_comm_parts_given(verb, comm->rank, root, comm->size);
@@ -49,7 +47,7 @@ static inline size_t el_comm_gets(const struct el_comm *comm, enum el_comm_verb 
     return el_comm_parts_got(verb, comm->rank, root, comm->size);
 }
 
-/* A view left out is all zeros. */
+/* All zeros: left out. */
 static inline bool el_comm_is_given(struct el_view view)
 {
     return view.buffer || view.offset;

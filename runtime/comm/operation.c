@@ -1,4 +1,3 @@
-/* A communicator's operations: ops in the program, bytes, cases without transport, failures. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -33,7 +33,7 @@ static struct el_comm_message chunk_message(const struct el_comm_shape *s, int p
         .peer = peer, .part = chunk, .count = el_comm_chunk(s->count, s->size, chunk + 1) - begin, .at = {side, begin}};
 }
 
-/* Part `part` of a side with one part per member, or (all_parts false) the side's only one. */
+/* `all_parts`: the side has one part per member. */
 static struct el_comm_message part_message(const struct el_comm_shape *s, int peer, int part, enum el_comm_side side,
                                            bool all_parts)
 {
@@ -127,7 +127,6 @@ static struct el_comm_round direct_all_to_all(const struct el_comm_shape *s, int
                                   .receive = part_message(s, from, from, EL_SIDE_RESULT, true)};
 }
 
-/* Broadcast and scatter. */
 static struct el_comm_round direct_from_root(const struct el_comm_shape *s, int i)
 {
     bool parts = s->verb == EL_COMM_SCATTER;

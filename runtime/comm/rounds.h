@@ -25,10 +25,9 @@ struct el_comm_slice {
     size_t begin;
 };
 
-/* One member's memory of an operation. */
 struct el_comm_sides {
     char *data, *result, *scratch;
-    size_t width; /* bytes of an element */
+    size_t width; /* bytes per element */
 };
 
 struct el_comm_message {
@@ -55,13 +54,12 @@ static inline char *el_comm_address(const struct el_comm_sides *sides, struct el
     return slice.side == EL_SIDE_NONE ? NULL : begins[slice.side] + slice.begin * sides->width;
 }
 
-/* Wraps any integer to a rank or chunk index. */
 static inline int el_comm_wrap(int i, int size)
 {
     return (i % size + size) % size;
 }
 
-/* Whether the verb has the algorithm; if not, EL_COMM_DIRECT is used. */
+/* False: EL_COMM_DIRECT is used. */
 bool el_comm_has_algorithm(enum el_comm_verb verb, enum el_comm_algorithm algorithm);
 /* The copy before the first round, unless in place; also for a group of one. */
 struct el_comm_copy el_comm_own_copy(const struct el_comm_shape *shape);
@@ -69,11 +67,10 @@ void el_comm_copy_own(const struct el_comm_sides *sides, const struct el_comm_sh
 /* The same on all ranks. 0 for links, barriers, a count of 0 and a group of one. */
 int el_comm_rounds(const struct el_comm_shape *shape);
 struct el_comm_round el_comm_round(const struct el_comm_shape *shape, int round);
-/* Workspace of a rank beside data and result. */
+/* Workspace. */
 size_t el_comm_scratch(const struct el_comm_shape *shape);
 /* Grows the workspace; the caller frees it. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_comm_reserve_scratch(const char *backend, const struct el_comm_shape *shape, char **scratch_p,
                                        size_t *bytes_p);
-/* Summary for an op; a link has one message. */
 struct el_op_messages el_comm_messages(const struct el_comm_shape *shape);
 struct el_comm_traffic el_comm_rounds_traffic(const struct el_comm_shape *shape);

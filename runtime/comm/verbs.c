@@ -1,4 +1,3 @@
-/* Tables of verbs, reductions and algorithms; tasks as headers and as words in error messages. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -17,13 +17,13 @@ struct values {
 };
 
 struct el_async_graph {
-    void *made; /* NULL: not yet */
+    void *made;
     int64_t n_runs;
     char *pinned;
     size_t bytes;
-    size_t *at;            /* [n_tasks] offsets in `pinned` of kernels' values */
-    struct values *values; /* [n_devices] */
-    void *fork, **joins;   /* events of the first stream, and [n_queues] of the others */
+    size_t *at; /* [n_tasks] offsets in `pinned` of kernels' values */
+    struct values *values;
+    void *fork, **joins; /* events of the first stream, and [n_queues] of the others */
 };
 
 static struct el_device *device_of(const struct el_program *program, int id)
@@ -43,8 +43,6 @@ static bool depends_on_step(const struct el_program *program, int id)
     return task->kind == EL_TASK_KERNEL && task->kernel->step_values && device_of(program, id)->ops->computes &&
            task->kernel->step_values(&task->args, values);
 }
-
-/* ---- eligibility ---- */
 
 /* A call whose work is captured; only if this thread makes no other members' calls, which it would have to group. */
 static bool is_noted(const struct el_program *program, int id)
@@ -73,8 +71,6 @@ static enum el_status check_task(const struct el_program *program, int id)
     return el_fail(EL_ERR_INVALID, "%s: '%s' %s, which a graph cannot: give --graph off", device_of(program, id)->name,
                    program->infos[id].label, reason);
 }
-
-/* ---- resources ---- */
 
 /* Places each device's values contiguously in pinned memory. */
 static void place(struct el_program *program, struct el_async_graph *graph)
@@ -158,9 +154,6 @@ void el_async_graph_destroy(struct el_program *program)
     program->async->graph = NULL;
 }
 
-/* ---- capture ---- */
-
-/* On the device. */
 static const void *values_of(const struct el_program *program, int id)
 {
     const struct el_async_graph *graph = program->async->graph;
@@ -252,8 +245,6 @@ enum el_status el_async_graph_make(struct el_program *program)
     if (error.status == EL_OK) return EL_OK;
     return el_fail(error.status, "%s; this was to make a step a graph, which --graph off does without", error.text);
 }
-
-/* ---- runs ---- */
 
 bool el_async_graph_is_made(const struct el_program *program)
 {

@@ -26,8 +26,6 @@ static bool slow_each_other(struct el_program *const *programs, const struct el_
     return costs && costs->n_beside > 0;
 }
 
-/* ---- products beside collectives ---- */
-
 static bool is_shared(const struct el_device *device)
 {
     const struct el_device_spec *spec = &device->spec;
@@ -91,12 +89,9 @@ static bool adjust_all_products(struct el_program *const *programs, int n)
     return changed;
 }
 
-/* ---- devices beside each other ---- */
-
 void el_beside_begin(struct el_program *const *programs, const struct el_ordered *order, int n_ops)
 {
-    if (!slow_each_other(programs, order, n_ops) && !are_shared(programs, order, n_ops))
-        return; /* times are as prepared */
+    if (!slow_each_other(programs, order, n_ops) && !are_shared(programs, order, n_ops)) return;
     for (int i = 0; i < n_ops; i++) {
         struct el_task *task = &programs[order[i].program]->tasks[order[i].id];
         task->cost_ns = task->alone_ns;

@@ -112,8 +112,6 @@ void el_cost_use_add(struct el_cost_use *use, const struct el_op_info *op, doubl
     }
 }
 
-/* ---- ops ---- */
-
 static const double SAME_RATIO = 0.01; /* relative difference of sizes taken as equal */
 
 static bool is_near(double a, double b)
@@ -126,7 +124,6 @@ static bool computes_little(const struct el_op_info *op)
     return op->op_class != EL_CLASS_COMPUTE || op->flops <= op->bytes;
 }
 
-/* < 0: unknown. */
 static double of_row_ns(const struct el_cost_op *row, const struct el_op_info *op)
 {
     const struct el_cost_point *first = &row->points[0], *last = &row->points[row->n - 1];
@@ -142,7 +139,6 @@ static size_t kernel_length(const char *label)
     return strcspn(label, " ");
 }
 
-/* The row of the same kernel with the nearest size; NULL: none. */
 static const struct el_cost_op *nearest(const struct el_costs *costs, const struct el_op_info *op, bool beside)
 {
     const struct el_cost_op *best = NULL;

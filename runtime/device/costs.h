@@ -12,18 +12,15 @@
  *
  * For another number of ranks than measured: the algorithm's rounds, each with the measured time of the largest
  * message of the same data, corrected by the fitted line. A ring's all-reduce of S bytes thus scales as 2 (n - 1)
- * (latency + S / (n bandwidth)), and is exact for the measured n. Reading the curve at smaller messages would be too
- * fast: caches.
+ * (latency + S / (n bandwidth)), exact for the measured n. Smaller points of the curve would be too fast: caches.
  *
- * A kernel, copy or host call costs the time of ops with its name and phase, between two measured sizes on the line
- * through both. Beyond them only ops under one FLOP per byte extrapolate, by bytes; the rate of a matrix product at
- * another size is unknown. An unmeasured light op goes by the bytes of its kernel's other ops, a copy by `copy`;
- * unmeasured host calls are left to the backend. Messages and copies are priced on memory that is cold, as in a step
- * (bench/trial/costs.c).
+ * A kernel, copy or host call costs the time of ops with its name and phase, linear between two measured sizes. Beyond
+ * them only ops under one FLOP per byte extrapolate, by bytes. An unmeasured light op goes by the bytes of its
+ * kernel's other ops, a copy by `copy`; unmeasured host calls are left to the backend. Messages and copies are priced
+ * on cold memory, as in a step (bench/trial/costs.c).
  *
- * Devices of one machine slow each other down: an op has a time alone and one beside `n_beside` devices; if only one
- * was measured it is used for both. Times are device 0's; `pace_ratio` scales the others. Units: bytes, nanoseconds. A
- * plain value, too large for the stack. Threads: any. */
+ * An op has a time alone and one beside `n_beside` working devices of the machine; if only one was measured it is used
+ * for both. Times are device 0's; `pace_ratio` scales the others. Units: bytes, nanoseconds. Threads: any. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,7 +33,7 @@ enum { EL_COST_DEVICES_MAX = 64 };
 enum { EL_COST_LABEL_BYTES = 72, EL_COST_OP_POINTS_MAX = 12, EL_COST_OPS_MAX = 4096 };
 
 struct el_cost_point {
-    double bytes, ns; /* of a message or op */
+    double bytes, ns;
 };
 
 struct el_cost_row {
@@ -52,7 +49,7 @@ struct el_cost_op {
     enum el_phase phase;
     bool beside; /* measured beside other devices */
     int n;
-    struct el_cost_point points[EL_COST_OP_POINTS_MAX]; /* by rising bytes */
+    struct el_cost_point points[EL_COST_OP_POINTS_MAX];
 };
 
 struct el_costs {
@@ -64,27 +61,27 @@ struct el_costs {
     int n_beside;            /* devices beside the measured one; 0: never any */
     /* Device d's times over device 0's, measured together. 0: unknown, as 1. */
     double pace_ratio[EL_COST_DEVICES_MAX];
-    int n_paced; /* records averaged in it */
-    int n_ops;   /* 0: only communication was measured */
+    int n_paced;
+    int n_ops; /* 0: only communication was measured */
     struct el_cost_op ops[EL_COST_OPS_MAX];
 };
 
-/* What a time rests on if not on measurements of this very op and size. */
+/* What a time rests on instead of measurements of this op and size. */
 enum {
-    EL_COST_OUTSIDE = 1,     /* a size outside the measured ones */
-    EL_COST_OTHER_RANKS = 2, /* another number of ranks */
-    EL_COST_BORROWED = 4,    /* another operation, algorithm or op */
-    EL_COST_BY_RATES = 8,    /* not measured: the machine's rates */
+    EL_COST_OUTSIDE = 1, /* a size outside the measured ones */
+    EL_COST_OTHER_RANKS = 2,
+    EL_COST_BORROWED = 4, /* another operation, algorithm or op */
+    EL_COST_BY_RATES = 8, /* not measured: the machine's rates */
     EL_COST_KINDS = 4
 };
 
 struct el_cost_basis {
-    unsigned how;                 /* bits of the above */
-    double low_bytes, high_bytes; /* measured */
-    int ranks;                    /* measured; 0: unknown, or none */
+    unsigned how; /* bits of the above */
+    double low_bytes, high_bytes;
+    int ranks; /* measured; 0: unknown, or none */
 };
 
-/* Sums the bases of a device's times; initially zero. Threads: one at a time. */
+/* A device's times by basis; initially zero. Threads: one at a time. */
 struct el_cost_use {
     double all_ns;
     struct el_cost_share {
@@ -93,7 +90,7 @@ struct el_cost_use {
         double bytes; /* the named one's largest message, or op */
         int ranks;
         struct el_cost_basis basis;
-    } shares[EL_COST_KINDS]; /* by bit */
+    } shares[EL_COST_KINDS];
 };
 void el_cost_use_add(struct el_cost_use *use, const struct el_op_info *op, double ns,
                      const struct el_cost_basis *basis);
@@ -102,8 +99,8 @@ void el_cost_use_add(struct el_cost_use *use, const struct el_op_info *op, doubl
  * algorithm, the first; among several the one of as many ranks. `costs` must have points. `basis_p` may be NULL. */
 double el_costs_ns(const struct el_costs *costs, const struct el_op_messages *messages, struct el_cost_basis *basis_p);
 
-/* Any other op, alone or beside n_beside devices; -1: left to the backend. `basis_p` may be NULL. Errors:
- * EL_ERR_INVALID where no measured op fits, naming the op. */
+/* Any other op; -1: left to the backend. `basis_p` may be NULL. Errors: EL_ERR_INVALID where no measured op fits,
+ * naming the op. */
 enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_info *op, bool beside, double *ns_p,
                               struct el_cost_basis *basis_p);
 

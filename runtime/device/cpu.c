@@ -37,7 +37,7 @@ struct stream {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    void (*run)(void *argument); /* NULL: idle */
+    void (*run)(void *argument);
     void *argument;
     bool closing;
 };

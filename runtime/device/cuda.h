@@ -10,7 +10,7 @@ struct el_cuda_event {
     struct el_cuda_device *device;
     void *event;
     bool timed;
-    struct el_cuda_event *next; /* in the pool */
+    struct el_cuda_event *next;
 };
 
 /* Pinned memory for host data on its way to the device; reusable once `sent` is reached. */
@@ -60,10 +60,8 @@ void el_cuda_host_unmap(void *state, void *memory);
 enum el_status el_cuda_move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device);
 void el_cuda_stages_close(struct el_cuda_device *device);
 
-/* Adds to a library's known bytes. */
 void el_cuda_note_library(struct el_cuda_device *device, const char *name, int64_t bytes);
 /* Free memory of the card, or -1. */
 int64_t el_cuda_free_bytes(const struct el_cuda_device *device);
 
-/* Opens over any module; for tests. */
 enum el_status el_cuda_open_on(const struct el_cuda_module *module, const struct el_device_spec *spec, void **state_p);

@@ -1,12 +1,10 @@
-/* CUDA's run-time calls as a table, the program's only access to CUDA. The backend `cuda` is built everywhere against
- * it; el_cuda.so provides the real table and the kernels, tests a fake. Members have CUDA's names without `cuda`, so
- * that errors can name the call. */
+/* CUDA's run-time calls as a table, the program's only access to CUDA: el_cuda.so provides the real one and the
+ * kernels, tests a fake. Members are CUDA's names without `cuda`, so that errors can name the call. */
 #pragma once
 
 #include "kernels/cuda/native.h"
 #include "runtime/device/device.h"
 
-/* Checked against CUDA's in the module's source. */
 enum {
     EL_CUDA_SUCCESS = 0,
     EL_CUDA_ERROR_MEMORY = 2,
@@ -63,7 +61,6 @@ struct el_cuda_api {
     const char *(*GetErrorString)(int code);
 };
 
-/* The module's table. */
 struct el_cuda_module {
     const struct el_cuda_api *api;
     const struct el_kernel_table *(*kernels)(void);
@@ -72,14 +69,13 @@ struct el_cuda_module {
     enum el_status (*open_cudnn)(struct el_cuda_native *native);
     enum el_status (*give_cublas)(struct el_cuda_native *native, size_t bytes);
     void (*close_native)(struct el_cuda_native *native);
-    int capability_min;                 /* the lowest with kernels: 75 is 7.5 */
-    const char *(*libraries)(void);     /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0" */
+    int capability_min; /* the lowest with kernels: 75 is 7.5 */
+    const char *(*libraries)(void);
     const char *(*cudnn_missing)(void); /* the reason; NULL: it is there */
     /* A card's memory in use by all processes, from the driver without a context; negative: unknown. */
     int64_t (*used_bytes)(const char *uuid);
 };
 
-/* The module's one symbol. */
 const struct el_cuda_module *el_cuda_module(void);
 
 /* Loads the module and its libraries at first use; needs no driver. Errors: EL_ERR_ABSENT: not built. */
@@ -87,10 +83,8 @@ enum el_status el_cuda_module_load(const struct el_cuda_module **module_p);
 /* For error messages: CUDA_VISIBLE_DEVICES and the entry at which CUDA stops; "": not set. */
 enum { EL_CUDA_VISIBLE_BYTES = 256 };
 const char *el_cuda_visible(char text[EL_CUDA_VISIBLE_BYTES]);
-/* Also checks driver and cards. Errors: EL_ERR_ABSENT with the reason: not built, no driver, no card, or the driver is
- * too old or fails. */
+/* Also checks driver and cards. Errors: EL_ERR_ABSENT with the reason. */
 enum el_status el_cuda_module_open(const struct el_cuda_module **module_p, int *n_devices_p);
-/* The part behind loading. */
 enum el_status el_cuda_find(const struct el_cuda_module *module, int *n_devices_p);
 /* Number of cards; 0 without a driver or card. Errors: EL_ERR_ABSENT: a driver that fails, with its text. */
 enum el_status el_cuda_count(const struct el_cuda_module *module, int *n_devices_p);

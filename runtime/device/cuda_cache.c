@@ -64,7 +64,6 @@ static enum el_status out_of_memory(const struct el_cuda_cache *cache, size_t by
                    el_bytes_text(left, rest), el_bytes_text(total, all));
 }
 
-/* A new segment as one free block. */
 static enum el_status extend(struct el_cuda_cache *cache, size_t bytes, struct el_cuda_block **block_p)
 {
     size_t whole = round_up(bytes, EL_CUDA_GRANULE_BYTES);
@@ -91,7 +90,6 @@ static enum el_status extend(struct el_cuda_cache *cache, size_t bytes, struct e
     return EL_OK;
 }
 
-/* Splits off the unneeded end. */
 static enum el_status split(struct el_cuda_cache *cache, struct el_cuda_block *block, size_t bytes)
 {
     if (block->bytes == bytes) return EL_OK;
@@ -120,7 +118,6 @@ enum el_status el_cuda_cache_take(struct el_cuda_cache *cache, size_t bytes, uin
     return EL_OK;
 }
 
-/* Merges with the next block of the segment if both are free. */
 static void join_next(struct el_cuda_block *block)
 {
     struct el_cuda_block *next = block->next;

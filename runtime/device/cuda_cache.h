@@ -4,9 +4,9 @@
  *     el_cuda_cache_take(&cache, bytes, &address);  ...  el_cuda_cache_give(&cache, address);
  *     el_cuda_cache_close(&cache);
  *
- * Segments come from the driver in whole granules and are split into blocks. A request takes the smallest block that
- * fits; free neighbours merge. When the driver runs out, free segments return to it, and it is asked again. Threads:
- * one at a time; the device is current. Units: bytes. */
+ * Segments of whole granules are split into blocks. A request takes the smallest block that fits; free neighbours
+ * merge. When the driver runs out, free segments return to it. Threads: one at a time; the device is current. Units:
+ * bytes. */
 #pragma once
 
 #include "runtime/device/cuda_api.h"
@@ -20,7 +20,7 @@ struct el_cuda_cache {
     const char *who;
     struct el_cuda_block *blocks; /* list, by segment, then by address */
     int64_t live_bytes;           /* of blocks in use, rounded up */
-    int64_t reserved_bytes;       /* of segments */
+    int64_t reserved_bytes;
     int n_segments, n_live;
 };
 

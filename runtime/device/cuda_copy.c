@@ -78,7 +78,7 @@ enum el_status el_cuda_prepare_copies(void *state, const size_t *bytes, int n)
         }
         for (size_t have = (size_t)count_stages(device, size); have < pieces; have++) {
             struct el_cuda_stage *stage;
-            if (device->n_stages >= EL_CUDA_STAGES_MAX / 2 && have > 0) break; /* they are reused in turns */
+            if (device->n_stages >= EL_CUDA_STAGES_MAX / 2 && have > 0) break;
             if (device->n_stages == EL_CUDA_STAGES_MAX) break;
             EL_TRY(add_stage(device, size, &stage));
         }
@@ -130,7 +130,6 @@ static enum el_status fetch(struct el_cuda_device *device, void *stream, const s
     return await_copy(device, stream);
 }
 
-/* Enables peer access if the machine has it. */
 static enum el_status enable(struct el_cuda_device *device, const struct el_cuda_device *other)
 {
     int can = 0;

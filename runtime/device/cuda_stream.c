@@ -1,4 +1,3 @@
-/* Streams, events and graphs of the backend `cuda`. */
 #include <stdlib.h>
 
 #include "runtime/device/cuda.h"
@@ -9,7 +8,6 @@ static enum el_status activate(void *state)
     return EL_CUDART_CALL(device->api, device->name, SetDevice, device->ordinal);
 }
 
-/* Adds the card's name to an error. */
 static enum el_status named(const struct el_cuda_device *device, enum el_status status)
 {
     struct el_error error;
@@ -160,8 +158,6 @@ static void *stream_handle(void *stream)
     return ((struct el_cuda_stream *)stream)->native.stream;
 }
 
-/* ---- graphs ---- */
-
 /* cuBLAS's own default sizes, so that it chooses as without a graph. */
 enum { CUBLAS_BYTES = 4 << 20, CUBLAS_BYTES_90 = 32 << 20 };
 
@@ -188,7 +184,6 @@ static enum el_status capture_begin(void *argument)
     return EL_CUDART_CALL(device->api, device->name, StreamBeginCapture, stream->native.stream);
 }
 
-/* Books the graph's memory. */
 static enum el_status instantiate(struct el_cuda_device *device, void *noted, void **graph_p)
 {
     struct cuda_graph *graph = calloc(1, sizeof *graph);

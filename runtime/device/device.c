@@ -1,4 +1,3 @@
-/* The registry of backends, queries, and wrappers of the stream hooks; memory's are in memory.c. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,7 +220,6 @@ enum el_status el_device_stream_check(struct el_device *device, int stream)
     return async->stream_query(device->streams[stream], &idle);
 }
 
-/* Opens an asynchronous device's stream and activates the device. */
 static enum el_status turn_to(struct el_device *device, int stream, void **opened_p)
 {
     if (!device->ops->async) return el_fail(EL_ERR_INTERNAL, "%s: nothing can be queued on a thread", device->name);
@@ -296,7 +294,7 @@ void el_device_host_free(struct el_device *device, bool pinned, void *memory)
     if (!pinned || !async || !async->host_map)
         free(memory);
     else
-        async->host_unmap(device->state, memory); /* works on any current card */
+        async->host_unmap(device->state, memory);
 }
 
 enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void *destination,

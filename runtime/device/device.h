@@ -27,8 +27,8 @@ struct el_machine;
 /* Stream 0 computes; each communicator takes one from stream 1 on (el_device_take_stream). */
 enum { EL_STREAM_COMPUTE = 0, EL_STREAM_COMM = 1 };
 
-/* Injected disturbances, known truths for tests of measurements; 0: none. On simulated devices times are virtual, and
- * memory cannot be taken. Delays use no core. */
+/* Injected disturbances, known truths for measurements; 0: none. On simulated devices times are virtual, and memory
+ * cannot be taken. Delays use no core. */
 struct el_inject {
     double delay_ms; /* its part of every step begins later */
     double stretch;  /* factor on its kernels' times, computing */
@@ -39,47 +39,45 @@ struct el_inject {
     double disk_ms;               /* added to each read of its loader */
     int64_t worker_dies_at;       /* the loader's worker of this batch ends; 0: none */
     int64_t kill_step, stop_step; /* its process dies, or stops, before this step; 0: none */
-    int64_t come_step;            /* the job is told of a new device */
-    double wire_ms_per_mib;       /* added to its collectives per MiB of payload */
-    double wrong;                 /* added to the first element of each collective's result */
-    int64_t leak_bytes;           /* device memory leaked per step, outside the ledger */
-    int64_t most_bytes;           /* limit of both: what the machine can spare */
-    int64_t oversize_bytes;       /* likewise, once at opening */
+    int64_t come_step;
+    double wire_ms_per_mib; /* added to its collectives per MiB of payload */
+    double wrong;           /* added to the first element of each collective's result */
+    int64_t leak_bytes;     /* device memory leaked per step, outside the ledger */
+    int64_t most_bytes;     /* limit of both: what the machine can spare */
+    int64_t oversize_bytes; /* likewise, once at opening */
 };
 
 struct el_device_spec {
-    const char *backend; /* "cpu", "null", "sim", "cuda" */
-    int index;           /* within the backend; several devices on one GPU have the same */
-    int position;        /* within the job; names it in spans */
-    int n_cores;         /* compute cores; 0: not bound */
+    const char *backend;
+    int index; /* within the backend; shared by devices on one GPU */
+    int position;
+    int n_cores; /* compute cores; 0: not bound */
     int cores[EL_DEVICE_CORES_MAX];
-    int comm_core;                         /* core of the communication streams + 1; 0: the compute stream's */
-    size_t memory_limit_bytes;             /* 0: no limit but the machine's */
+    int comm_core; /* core of the communication streams + 1; 0: the compute stream's */
+    size_t memory_limit_bytes;
     const struct el_kernel_table *kernels; /* NULL: the backend's choice */
     bool tf32;                             /* GPUs: matrix products in TF32 */
     struct el_inject inject;
-    /* Simulated devices only; may be NULL. Borrowed while the device is open. */
-    const struct el_costs *costs;     /* measured times (costs.h) */
-    struct el_cost_use *cost_use;     /* sums what times rest on */
+    /* Simulated devices only; may be NULL. Borrowed while open. */
+    const struct el_costs *costs;
+    struct el_cost_use *cost_use;
     const struct el_machine *machine; /* rates for unmeasured ops; NULL: el_machine_default */
     int data_stride;                  /* positions between members of a group named "data"; 0: 1 */
 };
 
 struct el_device;
 
-/* Identifies the hardware; empty where unknown. */
 enum { EL_DEVICE_UUID_BYTES = 48 };
 struct el_device_identity {
-    char uuid[EL_DEVICE_UUID_BYTES]; /* "GPU-6b8f...": as every tool shows it; "MIG-..." for a part of a card */
-    char model[96];                  /* "NVIDIA H200" */
-    char driver[64];                 /* "580.82.07, CUDA 13.0" */
-    char libraries[128];             /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0" */
-    int capability;                  /* of a GPU: 75 is 7.5 */
+    char uuid[EL_DEVICE_UUID_BYTES]; /* "GPU-6b8f..."; "MIG-..." for a part of a card */
+    char model[96];
+    char driver[64];     /* "580.82.07, CUDA 13.0" */
+    char libraries[128]; /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0" */
+    int capability;      /* of a GPU: 75 is 7.5 */
 };
 
-/* Device memory that a library allocates for itself. */
 struct el_library_memory {
-    const char *name; /* "context", "cuBLAS", "cuDNN" */
+    const char *name; /* "context", "cuBLAS", "cuDNN": device memory of its own */
     int64_t bytes;
 };
 enum { EL_LIBRARIES_MAX = 8 };
@@ -98,7 +96,7 @@ struct el_ledger {
 struct el_buffer {
     struct el_device *device;
     enum el_tag tag;
-    size_t bytes; /* as requested */
+    size_t bytes;
     const char *name;
     uintptr_t address;
 };
@@ -119,24 +117,22 @@ static inline struct el_view el_view_host(void *host)
     return (struct el_view){.buffer = NULL, .offset = (uintptr_t)host};
 }
 
-/* All false for an unknown name. */
 struct el_backend_facts {
-    bool computes;  /* kernels run: losses and weights are meaningful */
-    bool simulated; /* virtual time, no memory */
-    bool gpu;       /* own memory, asynchronous streams */
-    bool on_host;   /* this host's memory and cores */
+    bool computes; /* kernels run: losses and weights are meaningful */
+    bool simulated;
+    bool gpu;
+    bool on_host;
 };
 struct el_backend_facts el_backend_facts(const char *backend);
 
-/* Errors: EL_ERR_ABSENT (backend unknown or unusable, with the reason), EL_ERR_HOST_MEMORY. */
+/* Errors: EL_ERR_ABSENT with the reason, EL_ERR_HOST_MEMORY. */
 enum el_status el_device_open(const struct el_device_spec *spec, struct el_device **device_p);
-/* NULL is legal. Frees all allocations. */
+/* NULL is legal. */
 void el_device_close(struct el_device *device);
 
 const char *el_device_name(const struct el_device *device); /* "cpu:0" */
-int el_device_index(const struct el_device *device);        /* 3 of "cuda:3" */
+int el_device_index(const struct el_device *device);
 bool el_device_is_simulated(const struct el_device *device);
-/* false (null, sim): losses are meaningless. */
 bool el_device_computes(const struct el_device *device);
 /* Layout of conv2d's weights [f,k,k,c] in its kernels; NULL: plain. */
 const struct el_weights_layout *el_device_weights_layout(const struct el_device *device, enum el_dtype dtype,
@@ -148,59 +144,54 @@ size_t el_device_alignment(const struct el_device *device, enum el_dtype dtype);
 bool el_device_is_left(void);
 /* The compute cores, borrowed in *cores_p; returns their number, 0: not bound. */
 int el_device_cores(const struct el_device *device, const int **cores_p);
-/* 0: no limit but the machine's. */
 void el_device_limit_memory(struct el_device *device, size_t bytes);
 size_t el_device_memory_limit(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
 /* How many issued ops `op` or `pause` matched. */
 int64_t el_device_inject_hits(const struct el_device *device);
-/* Mapped bytes of allocations and arenas; the excess over the ledger's peak is the planner's and the allocator's. */
+/* Mapped for allocations and arenas; exceeds the ledger's peak by the planner's and allocator's overhead. */
 int64_t el_device_reserved(const struct el_device *device);
 void el_device_identify(const struct el_device *device, struct el_device_identity *identity_p);
 /* Libraries' device memory; returns the number filled in list[0..EL_LIBRARIES_MAX). */
 int el_device_library_memory(const struct el_device *device, struct el_library_memory *list);
-/* Whether the host may access its memory by address. */
 bool el_device_is_host_memory(const struct el_device *device);
-/* Whether its streams are native queues; calls then get their handle (program.h). */
+/* Native queues; calls get their handle (program.h). */
 bool el_device_is_asynchronous(const struct el_device *device);
-/* The native handle (cudaStream_t), opened if need be. Errors: EL_ERR_ABSENT where there is none. */
+/* The cudaStream_t, opened if need be. Errors: EL_ERR_ABSENT. */
 enum el_status el_device_native_stream(struct el_device *device, int stream, void **native_p);
 /* The first free stream from EL_STREAM_COMM on. Between steps. Errors: EL_ERR_INVALID where all EL_DEVICE_STREAMS_MAX
  * - 1 are taken. */
 enum el_status el_device_take_stream(struct el_device *device, int *stream_p);
 void el_device_give_back_stream(struct el_device *device, int stream);
-/* Waits for a stream's queued work (nothing on synchronous backends). Only in calls and between steps. Errors: the
- * device's failures. */
+/* Waits for queued work (synchronous backends: nothing). Only in calls and between steps. Errors: the device's
+ * failures. */
 enum el_status el_device_stream_synchronize(struct el_device *device, int stream);
-/* The device's failure, if any, without waiting. */
+/* As above, without waiting. */
 enum el_status el_device_stream_check(struct el_device *device, int stream);
 /* Later work on `stream` starts after the work queued so far on the other stream. Asynchronous devices of one
  * backend. */
 enum el_status el_device_enqueue_wait(struct el_device *device, int stream, struct el_device *other, int other_stream);
-/* An event on an asynchronous device: recorded repeatedly; later work of any device of the backend waits for the
- * latest record. */
+/* An event of an asynchronous device; later work of any device of the backend waits for its latest record. */
 enum el_status el_device_event_open(struct el_device *device, void **event_p);
-void el_device_event_close(struct el_device *device, void *event); /* NULL is legal */
+void el_device_event_close(struct el_device *device, void *event);
 enum el_status el_device_enqueue_record(struct el_device *device, int stream, void *event);
 enum el_status el_device_enqueue_wait_event(struct el_device *device, int stream, void *event);
 /* Queues a kernel without workspace or preparation; fills in args->native. Errors: EL_ERR_ABSENT. */
 enum el_status el_device_enqueue_kernel(struct el_device *device, int stream, enum el_op_kind op, enum el_dtype dtype,
                                         struct el_kernel_args *args);
-/* Queues a copy within an asynchronous device's call. Host memory is read before it returns, without the backend's
- * pinned memory: allocating that may make CUDA wait for all cards, and so for members that wait for this call. Errors:
+/* Queues a copy within an asynchronous device's call. Host memory is read before it returns, without pinned memory:
+ * allocating that may make CUDA wait for all cards, and so for members that wait for this call. Errors:
  * EL_ERR_INTERNAL. */
 enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void *destination,
                                       struct el_device *destination_device, const void *source,
                                       struct el_device *source_device, size_t bytes);
-/* Device memory in use according to the system (resident pages on CPU devices). Errors: EL_ERR_ABSENT with the
- * reason. */
+/* In use according to the system (resident pages on CPU devices). Errors: EL_ERR_ABSENT with the reason. */
 enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p);
 
 /* Lives across steps; contents undefined. Errors: EL_ERR_OOM beyond the device's limit, naming the tag;
  * EL_ERR_HOST_MEMORY. */
 enum el_status el_device_alloc(struct el_device *device, enum el_tag tag, size_t bytes, const char *name,
                                struct el_buffer **buffer_p);
-/* NULL is legal. */
 void el_device_free(struct el_buffer *buffer);
 
 /* Device memory mapped by others; release(owner) is called once. */
@@ -209,45 +200,43 @@ struct el_lent_memory {
     void (*release)(void *owner);
     void *owner;
 };
-/* el_device_alloc of existing memory, with all pages present; el_device_free releases it. On failure the memory stays
- * the caller's. */
+/* el_device_alloc of existing memory with all pages present. On failure the memory stays the caller's. */
 enum el_status el_device_adopt(struct el_device *device, enum el_tag tag, size_t bytes, const char *name,
                                const struct el_lent_memory *memory, struct el_buffer **buffer_p);
-/* Whether the limit allows so much more. Errors: EL_ERR_OOM, as el_device_alloc. */
+/* Errors: EL_ERR_OOM, as el_device_alloc. */
 enum el_status el_device_has_room(const struct el_device *device, enum el_tag tag, size_t bytes, const char *name);
 
-/* Host memory for copies to the device, pinned where the backend can. Between steps. The caller frees it by
- * el_device_host_free. Errors: EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
+/* Host memory for copies, pinned where the backend can; free by el_device_host_free. Between steps. Errors:
+ * EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
 enum el_status el_device_host_alloc(struct el_device *device, bool pinned, size_t bytes, void **memory_p);
-void el_device_host_free(struct el_device *device, bool pinned, void *memory); /* NULL is legal */
+void el_device_host_free(struct el_device *device, bool pinned, void *memory);
 
 /* Blocking copies, only between steps. No-ops on a simulated device (read gives zeros). */
 enum el_status el_device_write(struct el_view destination, const void *host, size_t bytes);
 enum el_status el_device_read(struct el_view source, void *host, size_t bytes);
 
 const struct el_ledger *el_device_ledger(const struct el_device *device);
-/* Restarts the peak from the live bytes, when warm-up ends. */
+/* Restarts from the live bytes, when warm-up ends. */
 void el_device_ledger_reset_peak(struct el_device *device);
 /* Restores the peaks of `earlier`, so that an evaluation in between does not count. */
 void el_device_ledger_restore_peak(struct el_device *device, const struct el_ledger *earlier);
 
-/* For `evenload devices`. */
 struct el_backend_info {
     const char *name;
     bool usable;
-    int n_devices;    /* without sharing a core; 0 for null and sim: any number */
-    char detail[256]; /* what it is, or why it is unusable */
+    int n_devices; /* without sharing a core; 0 for null and sim: any number */
+    char detail[256];
 };
-/* Devices that can be opened without sharing; 0: any number. Errors: EL_ERR_ABSENT with the reason. */
+/* Without sharing; 0: any number. Errors: EL_ERR_ABSENT with the reason. */
 enum el_status el_device_count(const char *backend, int *n_p);
-/* GPUs that this process can use; 0 without a driver (CUDA is not loaded then) or card. Errors: EL_ERR_ABSENT: a
- * driver that fails, with its text, so that CPU devices are not used unnoticed. */
+/* Usable GPUs; 0 without a driver (CUDA is not loaded then) or card. Errors: EL_ERR_ABSENT: a driver that fails, with
+ * its text, so that CPU devices are not used unnoticed. */
 enum el_status el_device_gpus(int *n_p);
 /* Identifies a GPU without opening it. Errors: EL_ERR_ABSENT, as above. */
 enum el_status el_device_gpu_identity(int index, struct el_device_identity *identity_p);
-/* GPU kernels without a GPU, to predict workspaces. Loads CUDA's libraries. Errors: EL_ERR_ABSENT: not built. */
+/* Without a GPU, to predict workspaces. Loads CUDA's libraries. Errors: EL_ERR_ABSENT: not built. */
 enum el_status el_device_gpu_kernels(const struct el_kernel_table **kernels_p);
-/* CUDA's libraries, and why cuDNN is missing (NULL: it is there). Loads them. Errors: EL_ERR_ABSENT: not built. */
+/* `cudnn_missing_p`: the reason; NULL: it is there. Loads them. Errors: EL_ERR_ABSENT: not built. */
 enum el_status el_device_gpu_libraries(const char **libraries_p, const char **cudnn_missing_p);
 /* In registry order; returns their number. */
 int el_device_backends(struct el_backend_info *infos, int capacity);

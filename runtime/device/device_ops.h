@@ -1,10 +1,9 @@
-/* The interface of a backend; a new one starts from skeleton.c. Only device.c, program.c and execute*.c call it, after
- * checking arguments; they keep the ledger and probe events. Life: usable, open, map..., stream_open..., submit...,
- * stream_close, unmap, close.
+/* The interface of a backend; a new one starts from skeleton.c. Only device.c, program.c and execute*.c call it; they
+ * keep the ledger and probe events. Life: usable, open, map..., stream_open..., submit..., stream_close, unmap, close.
  *
  * A synchronous backend's stream is a thread that runs functions in order (`submit`, `copy`). An asynchronous one's is
- * the device's own queue: the thread that runs a program feeds all queues in issue order, and events order them
- * (struct el_async_ops). The registry is el_backends in device.c. */
+ * the device's own queue: the program's thread feeds all queues in issue order, and events order them (struct
+ * el_async_ops). */
 #pragma once
 
 #include "runtime/device/program.h"
@@ -15,14 +14,13 @@ struct el_copy {
     const void *source;
     void *from;
     size_t bytes;
-    unsigned how; /* bits of enum el_copy_how; 0 */
+    unsigned how; /* enum el_copy_how; 0 */
 };
 
 /* None waits unless it says so. Threads: one at a time per device. A later device failure is returned by a following
  * call, at the latest by stream_synchronize. */
 struct el_async_ops {
-    /* Required. Directs the calling thread to this device. Called before the hooks below, kernels and calls, when the
-     * device may have changed. */
+    /* Required. Directs the calling thread to this device. */
     enum el_status (*activate)(void *state);
     /* Required. Queues a copy. A host source is reusable on return (staged by the backend) unless `how` says
      * otherwise; a host destination is filled on return, so this waits. */
@@ -60,30 +58,30 @@ struct el_async_ops {
 };
 
 struct el_device_ops {
-    const char *name;    /* Required: the prefix of device names */
+    const char *name;    /* Required: prefix of device names */
     const char *summary; /* Required: for `evenload devices` */
-    bool simulated;      /* no memory: programs are resolved in virtual time */
-    bool computes;       /* false: kernels are skipped */
+    bool simulated;
+    bool computes; /* false: kernels are skipped */
 
     /* Optional: default is usable. EL_ERR_ABSENT with the reason. `n_devices_p`: without sharing. */
     enum el_status (*usable)(int *n_devices_p);
     /* Optional: default is `summary`. Where usable. */
     void (*describe)(char *text, size_t bytes);
-    /* Required. Called once per device. */
+    /* Required. */
     enum el_status (*open)(const struct el_device_spec *spec, void **state_p);
-    /* Required. After streams and memory are released. */
+    /* Required. Streams are closed, memory is unmapped. */
     void (*close)(void *state);
 
     /* Required unless simulated. 64-byte aligned, never 0. EL_ERR_HOST_MEMORY or EL_ERR_OOM. */
     enum el_status (*map)(void *state, size_t bytes, uintptr_t *address_p);
     void (*unmap)(void *state, uintptr_t address, size_t bytes);
-    /* Optional: default is unknown. Device memory in use according to the system. */
+    /* Optional: default is unknown. See el_device_resident. */
     enum el_status (*resident)(void *state, int64_t *bytes_p);
     /* Optional: default is the mapped bytes. A caching allocator's reservation. */
     int64_t (*reserved)(void *state);
     /* Optional: default is empty. */
     void (*identify)(void *state, struct el_device_identity *identity_p);
-    /* Optional: default is none. Libraries' device memory; returns the number filled in list[0..capacity). */
+    /* Optional: default is none. See el_device_library_memory. */
     int (*library_memory)(void *state, struct el_library_memory *list, int capacity);
     /* Optional: default is el_kernels_cpu(). After open. */
     const struct el_kernel_table *(*kernels)(void *state);
@@ -95,7 +93,7 @@ struct el_device_ops {
     void (*stream_close)(void *stream);
     /* Required if synchronous. Runs run(argument) on the stream's thread; returns at once. At most one is pending. */
     void (*submit)(void *stream, void (*run)(void *argument), void *argument);
-    /* Required if synchronous. Within submit's thread. */
+    /* Required if synchronous. In submit's thread. */
     enum el_status (*copy)(void *destination, const void *source, size_t bytes);
 
     /* Optional: makes the backend asynchronous. */

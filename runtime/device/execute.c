@@ -130,7 +130,7 @@ static void prepare_queue(void *argument)
 static enum el_status on_all_queues(struct el_program *program, void (*work)(void *))
 {
     void *stream;
-    for (int q = 0; q < program->n_queues; q++) /* opens it */
+    for (int q = 0; q < program->n_queues; q++)
         EL_TRY(el_device_stream(program->queues[q]->device, program->queues[q]->stream, &stream));
     atomic_store(&program->pending, (uint32_t)program->n_queues);
     for (int q = 0; q < program->n_queues; q++) {

@@ -1,6 +1,5 @@
-/* Runs a program on asynchronous devices: one host thread queues all ops on their streams and waits only at the end.
- * Waits between streams are events. Host calls (loading) run in their turn, ahead of the device: later copies read
- * host memory before they return. Collectives queue on the native stream, or wait for it (comm.c). */
+/* One host thread queues all ops on asynchronous streams and waits only at the end. Waits between streams are events.
+ * Host calls (loading) run in their turn, ahead of the device: later copies read host memory before they return. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +30,6 @@ enum el_status el_async_activate(struct el_program *program, const struct el_dev
     return EL_OK;
 }
 
-/* Also lists the devices in order of appearance. */
 static enum el_status open_streams(struct el_program *program)
 {
     struct el_async_run *run = program->async;
@@ -119,7 +117,7 @@ static enum el_status run_kernel(struct el_program *program, struct el_task *tas
     task->args.step = program->step;
     const enum el_status status = el_kernel_run(task->kernel, &task->args);
     if (status == EL_OK) return EL_OK;
-    el_error_take(status, &error); /* adds the device's name */
+    el_error_take(status, &error);
     return el_fail(status, "%s: %s", program->queues[task->queue]->device->name, error.text);
 }
 

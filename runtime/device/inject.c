@@ -1,4 +1,3 @@
-/* Injected disturbances on a device. */
 #include <string.h>
 
 #include "runtime/base/clock.h"

@@ -12,17 +12,17 @@ struct el_device {
     void *state;
     struct el_device_spec spec;
     char name[EL_DEVICE_NAME_BYTES];
-    void *streams[EL_DEVICE_STREAMS_MAX]; /* opened at first use */
-    void *marks[EL_DEVICE_STREAMS_MAX];   /* events of el_device_enqueue_wait, opened at first use */
-    bool taken[EL_DEVICE_STREAMS_MAX];    /* by communicators */
+    void *streams[EL_DEVICE_STREAMS_MAX];
+    void *marks[EL_DEVICE_STREAMS_MAX]; /* events of el_device_enqueue_wait, opened at first use */
+    bool taken[EL_DEVICE_STREAMS_MAX];  /* by communicators */
     /* Where the last program keeps them, to find them fast. */
     int queue_hints[EL_DEVICE_STREAMS_MAX], memory_hint;
-    struct el_ledger ledger;           /* persistent allocations, and peaks of finished steps */
-    struct el_persistent *allocations; /* list; freed at close */
-    int64_t reserved_bytes;            /* mapped for allocations and arenas */
-    int64_t adopted_bytes;             /* mapped by others, of these */
-    int64_t inject_hits;               /* issued ops that an injection names */
-    int64_t taken_bytes;               /* by injected leaks */
+    struct el_ledger ledger; /* persistent allocations, and peaks of finished steps */
+    struct el_persistent *allocations;
+    int64_t reserved_bytes;
+    int64_t adopted_bytes; /* mapped by others, of these */
+    int64_t inject_hits;
+    int64_t taken_bytes; /* by injected leaks */
 };
 
 /* After the buffer has a place. */
@@ -32,7 +32,7 @@ static inline void *el_view_address(struct el_view view)
 }
 
 struct el_persistent {
-    struct el_buffer buffer; /* must be first */
+    struct el_buffer buffer; /* first */
     struct el_persistent *next, **link;
     struct el_lent_memory lent; /* release NULL: the backend's own */
 };
@@ -49,12 +49,11 @@ struct el_step_buffer {
     struct el_buffer_part part;
     int allocated, freed; /* in mark order; freed -1: lives to the step's end */
     size_t offset;
-    size_t tried; /* by the planner */
+    size_t tried;
 };
 
 enum el_task_kind { EL_TASK_KERNEL, EL_TASK_COPY, EL_TASK_CALL };
 
-/* Views become addresses in el_program_end. */
 struct el_task {
     enum el_task_kind kind;
     int queue;
@@ -62,16 +61,15 @@ struct el_task {
     int first_wait;  /* into program->waits */
     int64_t cost_ns; /* simulated: its time, given who is busy meanwhile (beside.c) */
     struct el_call_group group;
-    bool awaited; /* by another stream */
+    bool awaited;
     struct el_call_message message;
     int message_number;          /* among equal messages of this program */
     int64_t alone_ns, beside_ns; /* simulated: its time alone, and beside others */
     double busy_before_ns;       /* scratch of beside.c */
     double stretch;              /* injected factor on a kernel's time; 0: none */
-    int64_t pause_ns;            /* injected delay */
-    /* Below: not used for ordering and virtual time. */
+    int64_t pause_ns;
     struct el_view views[EL_ARGS_POINTERS]; /* copy: destination, source */
-    struct el_buffer *workspace;            /* kernels with scratch */
+    struct el_buffer *workspace;
     union {
         struct {
             const struct el_kernel *kernel;
@@ -92,7 +90,6 @@ struct el_task {
     };
 };
 
-/* The ops of one stream, in order. */
 struct el_queue {
     struct el_program *program;
     struct el_device *device;
@@ -100,19 +97,17 @@ struct el_queue {
     int index; /* in program->queues */
     int n_tasks;
     size_t room;
-    int *tasks;      /* ids */
+    int *tasks;
     int64_t free_ns; /* simulated: the end of the last resolved op */
     int beside;      /* scratch of beside.c */
-    /* Waits for the next op. */
     int n_pending;
     int pending[64];
 };
 
-/* A step's use of one device. */
 struct el_step_memory {
     struct el_device *device;
-    struct el_ledger ledger; /* the step's bytes only */
-    int peak_task;           /* the op that needed the peak's last buffer */
+    struct el_ledger ledger;
+    int peak_task; /* the op that needed the peak's last buffer */
     uintptr_t arena;
     size_t arena_bytes;
 };
@@ -125,23 +120,22 @@ struct el_async_device {
 
 /* Made at the end of building an asynchronous program (execute_async.c). */
 struct el_async_run {
-    int *order;          /* [n_tasks] issue order: a group's calls are adjacent */
-    void **streams;      /* [n_queues] */
+    int *order; /* [n_tasks] issue order: a group's calls are adjacent */
+    void **streams;
     void **done;         /* [n_tasks] events of awaited ops; else NULL */
     void **begin, **end; /* [n_tasks] timed events; NULL before the first timed run, and for host calls */
     bool *follows;       /* [n_tasks] it begins at the end of the op before on its stream */
     int n_devices;
-    struct el_async_device *devices; /* [n_devices] */
-    const struct el_device *active;  /* activated last */
-    int64_t queue_ns;                /* host time to queue the last run, without waiting */
-    struct el_async_graph *graph;    /* NULL: none (async_graph.c) */
+    struct el_async_device *devices;
+    const struct el_device *active;
+    int64_t queue_ns;             /* host time to queue the last run, without waiting */
+    struct el_async_graph *graph; /* NULL: none (async_graph.c) */
 };
 
 struct el_op_at {
     int program, id;
 };
 
-/* An op among several programs. */
 struct el_ordered {
     int program, id;
     struct el_op_at sender; /* of the message it receives; program -1: none */
@@ -153,13 +147,13 @@ struct el_wait_hook {
 };
 
 struct el_program {
-    enum el_status failure; /* first failure of building */
+    enum el_status failure;
     struct el_error error;
     bool ended;
     bool wants_graph;
-    struct el_types *types;          /* element types in memory (types.c); NULL: unchecked */
-    const struct el_program *lender; /* of memory; NULL: none */
-    bool has_borrowed;               /* all arenas are borrowed */
+    struct el_types *types; /* element types in memory (types.c); NULL: unchecked */
+    const struct el_program *lender;
+    bool has_borrowed; /* all arenas are borrowed */
     int n_tasks;
     size_t task_room, info_room, label_room;
     struct el_task *tasks;
@@ -177,10 +171,10 @@ struct el_program {
     struct el_queue **queues;
     int n_devices;
     size_t device_room;
-    struct el_step_memory *memory; /* [n_devices] */
+    struct el_step_memory *memory;
     int n_buffers;
     size_t buffer_room;
-    struct el_step_buffer **buffers; /* in order of allocation */
+    struct el_step_buffer **buffers;
     void (*on_failure)(void *context);
     void *failure_context;
     struct el_op_piece piece; /* of the ops to come */
@@ -194,17 +188,17 @@ struct el_program {
     /* A run's state. */
     uint64_t step;
     bool timed;
-    bool wall_only;               /* without CPU time */
-    const struct el_watch *watch; /* NULL: none */
-    _Atomic uint32_t run;         /* counts runs; an op is done when its `done` is equal */
-    _Atomic uint32_t *done;       /* one per task */
-    _Atomic uint32_t pending;     /* unfinished queues */
-    _Atomic uint32_t failed;      /* 1: a task failed, the rest is skipped */
-    _Atomic uint32_t claimed;     /* who stores run_error */
+    bool wall_only; /* without CPU time */
+    const struct el_watch *watch;
+    _Atomic uint32_t run; /* counts runs; an op is done when its `done` is equal */
+    _Atomic uint32_t *done;
+    _Atomic uint32_t pending;
+    _Atomic uint32_t failed;  /* 1: a task failed, the rest is skipped */
+    _Atomic uint32_t claimed; /* who stores run_error */
     struct el_error run_error;
-    struct el_async_run *async; /* NULL if synchronous */
-    struct el_ordered *order;   /* [n_tasks] simulated: order of resolution; NULL in a joint */
-    struct el_joint *joint;     /* NULL: resolved alone */
+    struct el_async_run *async;
+    struct el_ordered *order; /* [n_tasks] simulated: order of resolution; NULL in a joint */
+    struct el_joint *joint;   /* NULL: resolved alone */
     int joint_member;
     int64_t span_error_ns;
     int n_wait_hooks;
@@ -212,7 +206,6 @@ struct el_program {
     struct el_wait_hook *wait_hooks;
 };
 
-/* Keeps the first failure, for el_program_end. Returns `status`. */
 static inline enum el_status el_program_keep(struct el_program *program, enum el_status status)
 {
     if (status != EL_OK && program->failure == EL_OK) {
@@ -222,13 +215,11 @@ static inline enum el_status el_program_keep(struct el_program *program, enum el
     return status;
 }
 
-/* memory.c */
 void el_ledger_add(struct el_ledger *ledger, enum el_tag tag, size_t bytes);
 void el_ledger_remove(struct el_ledger *ledger, enum el_tag tag, size_t bytes);
 /* The peak of `base`'s live bytes plus a step's. */
 void el_ledger_merge_step(struct el_ledger *base, const struct el_ledger *step);
 
-/* Room for one more. */
 #define EL_PROGRAM_GROW(array, n, room)                                                                                \
     (EL_GROW(array, room, (size_t)(n) + 1) ? EL_OK : el_fail_errno("a program of %d ops", (n) + 1))
 
@@ -236,25 +227,24 @@ void el_ledger_merge_step(struct el_ledger *base, const struct el_ledger *step);
 enum el_status el_program_plan(struct el_program *program);
 
 /* order.c: all n_tasks ids in an order in which one thread can issue them: issue order, except that a group's calls
- * are adjacent, and what depends on them follows. On asynchronous devices a group's waits precede its calls, and its
- * end events follow, since the last call may enqueue for all (ncclGroupEnd). Errors: EL_ERR_HOST_MEMORY;
- * EL_ERR_INTERNAL where a group's calls wait for one another. */
+ * are adjacent. On asynchronous devices a group's waits precede its calls, and its end events follow, since the last
+ * call may enqueue for all (ncclGroupEnd). Errors: EL_ERR_HOST_MEMORY; EL_ERR_INTERNAL where a group's calls wait for
+ * one another. */
 enum el_status el_program_order(struct el_program *program, int *order);
-/* For several members' programs; `order` has room for all. `all`: all members of each group are included. Errors: also
- * EL_ERR_INTERNAL where members' operations differ. */
+/* For several programs. `all`: all members of each group are included. Errors: also EL_ERR_INTERNAL where members'
+ * operations differ. */
 enum el_status el_programs_order(struct el_program *const *programs, int n, bool all, struct el_ordered *order);
 
-/* messages.c: the sender for each op, indexed by first_op[p] + id; first_op[n] is their number. A single program has
- * none. Errors: EL_ERR_INTERNAL where a sender is missing. */
+/* messages.c: each op's sender, indexed by first_op[p] + id; first_op[n] is their number. A single program has none.
+ * Errors: EL_ERR_INTERNAL where a sender is missing. */
 enum el_status el_messages_match(struct el_program *const *programs, int n, const int *first_op,
                                  struct el_op_at *sender);
 
-/* resolve.c: a simulated program's end, and its run in virtual time, which fills spans and `whole`. */
+/* resolve.c: virtual time; fills spans and `whole`. */
 enum el_status el_resolve_prepare(struct el_program *program);
 enum el_status el_resolve_run(struct el_program *program);
 
-/* beside.c: resets ops to their times alone; after resolving, adjusts them to who was busy. `changed_p`: times
- * changed. */
+/* beside.c: resets ops to their times alone; adjusts them to who was busy. `changed_p`: times changed. */
 void el_beside_begin(struct el_program *const *programs, const struct el_ordered *order, int n_ops);
 enum el_status el_beside_adjust(struct el_program *const *programs, int n, const struct el_ordered *order, int n_ops,
                                 bool *changed_p);
@@ -262,20 +252,17 @@ enum el_status el_beside_adjust(struct el_program *const *programs, int n, const
 void el_joint_leave(struct el_program *program);
 
 /* execute.c */
-/* Reports the finished step. `probe` may be NULL. */
 void el_program_tell(const struct el_program *program, const struct el_probe *probe);
 enum el_status el_program_prepare(struct el_program *program);
 /* types.c: that no memory has elements of two types; sanitizer builds only. */
 enum el_status el_types_check(struct el_program *program, const struct el_kernel_op *op);
 void el_types_free(struct el_types *types);
 
-/* Keeps a run's first failure and calls the program's hook. */
 void el_program_keep_failure(struct el_program *program, enum el_status status);
 
 /* execute_async.c. */
 enum el_status el_async_prepare(struct el_program *program);
 enum el_status el_async_execute(struct el_program *program);
-/* NULL is legal. */
 void el_async_destroy(struct el_program *program);
 /* Directs the calling thread to `device`. */
 enum el_status el_async_activate(struct el_program *program, const struct el_device *device);
@@ -291,7 +278,7 @@ bool el_async_graph_is_made(const struct el_program *program);
 enum el_status el_async_graph_launch(struct el_program *program);
 void el_async_graph_destroy(struct el_program *program);
 
-/* async_spans.c: timed events per op, at the first timed run; their times on the host's clock, after the run. */
+/* async_spans.c */
 enum el_status el_async_spans_open(struct el_program *program);
 enum el_status el_async_spans_read(struct el_program *program);
 void el_async_spans_close(struct el_program *program);
@@ -301,15 +288,13 @@ enum el_status el_inject_open(struct el_device *device);
 enum el_status el_inject_begin_step(struct el_device *device);
 double el_inject_stretch(struct el_device *device, const char *label);
 int64_t el_inject_pause_ns(struct el_device *device, const char *label);
-/* Spins until `ratio` times the time since `begin_ns` has passed. */
+/* Until `ratio` times the time since `begin_ns`. */
 void el_inject_spin(int64_t begin_ns, double ratio);
 
-/* device.c */
-/* el_device_open with any backend. */
+/* device.c: any backend. */
 enum el_status el_device_open_with(const struct el_device_ops *ops, const struct el_device_spec *spec,
                                    struct el_device **device_p);
 enum el_status el_device_stream(struct el_device *device, int index, void **stream_p);
-/* Makes el_device_is_left() true. */
 void el_device_leave(void);
 /* Whether `device` is no longer freed. */
 bool el_device_is_kept(const struct el_device *device);

@@ -53,7 +53,6 @@ static enum el_status memory_of(struct el_program *program, struct el_device *de
     return EL_OK;
 }
 
-/* Records ledger changes for observers. */
 static enum el_status note(struct el_program *program, const struct el_device *device, enum el_tag tag, int64_t bytes)
 {
     EL_TRY(EL_PROGRAM_GROW(program->marks, program->n_marks, program->mark_room));
@@ -124,7 +123,6 @@ void el_program_free(struct el_program *program, struct el_buffer *buffer)
     if (gone->part.bytes) el_program_keep(program, remove_bytes(program, memory, gone->part.tag, gone->part.bytes));
 }
 
-/* Adds a task with its pending waits to its queue. */
 static enum el_status append(struct el_program *program, struct el_device *device, int stream,
                              const struct el_op_head *head, const char *fallback, struct el_task **task_p,
                              struct el_op_info **info_p)
@@ -293,7 +291,6 @@ static bool same_words(const struct el_call_message *a, const struct el_call_mes
     return a->of == b->of && a->from == b->from && a->to == b->to && a->tag == b->tag && a->sends == b->sends;
 }
 
-/* Number of equal messages before task `at`. */
 static int count_messages(const struct el_program *program, int at)
 {
     const struct el_task *task = &program->tasks[at];
@@ -346,7 +343,7 @@ enum el_status el_program_wait(struct el_program *program, struct el_device *dev
     if (op_id < 0) return EL_OK;
     struct el_queue *queue;
     EL_TRY(el_program_keep(program, queue_of(program, device, stream, &queue)));
-    if (program->tasks[op_id].queue == queue->index) return EL_OK; /* ordered anyway */
+    if (program->tasks[op_id].queue == queue->index) return EL_OK;
     for (int i = 0; i < queue->n_pending; i++) {
         if (queue->pending[i] == op_id) return EL_OK;
     }

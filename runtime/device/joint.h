@@ -6,11 +6,9 @@
  *     el_joint_destroy(joint);
  *
  * A run waits until all members run, then all are resolved: a collective takes a member's time from its arrival, moves
- * bytes when the last member arrives, and ends on all at once. Each member's virtual time continues from its last
- * step, so partners see a late start in their next collective; it counts from the member that begins the step first.
- *
- * Members join the same number of programs in the same order, within the joint's life. Threads: one per member;
- * el_joint_abort any. */
+ * bytes when the last member arrives, and ends on all at once. Each member's time continues from its last step; a step
+ * counts from the first member's begin. Members join the same number of programs in the same order. Threads: one per
+ * member; el_joint_abort any. */
 #pragma once
 
 #include "runtime/device/program.h"
@@ -19,9 +17,8 @@ struct el_joint;
 
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_joint_create(int n_members, struct el_joint **joint_p);
-/* NULL is legal. */
 void el_joint_destroy(struct el_joint *joint);
-/* Before el_program_end. `member`: 0 to n_members - 1. */
+/* Before el_program_end. */
 void el_program_join(struct el_program *program, struct el_joint *joint, int member);
 /* Makes all members' runs, now and later, return EL_ERR_PEER. NULL is legal. */
 void el_joint_abort(struct el_joint *joint);

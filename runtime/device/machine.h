@@ -6,9 +6,8 @@
  * An op takes its launch, then FLOPs, bytes and messages at the machine's rates, one after another.
  *
  * A matrix product (linear, convolution) whose type is in `rates` takes its launch and its FLOPs at an interpolated
- * rate, memory included. The coordinates are its FLOPs and its width 1 / (1/m + 1/n + 1/k), half the FLOPs per element
- * accessed; for attention, sequence length and head size. In the plane of their logarithms, clamped to the listed
- * range, a row weighs 1 / distance^4; no rate exceeds the best one. Accuracy: from 27 of 375 products that XLA
+ * rate, memory included, by FLOPs and width 1 / (1/m + 1/n + 1/k); attention by sequence length and head size. In the
+ * plane of the logarithms, clamped to the listed range, a row weighs 1 / distance^4. From 27 of 375 products that XLA
  * measured on an H100, the other 348 have a median error of 6 % (9 of 10 within 26 %); by smallest side and FLOPs 7 %
  * (28 %), by FLOPs alone 9 % (29 %), by m, n and k 13 % (55 %).
  *
@@ -17,9 +16,7 @@
  * host at different devices. All else uses the links within a host.
  *
  * A collective holds some of a card's multiprocessors, also while it waits; products and attention beside it have the
- * rest (beside.c). Memory-bound kernels are as fast.
- *
- * Units: nanoseconds, bytes per second, FLOPs per second; link rates are one-way. */
+ * rest (beside.c). Units: nanoseconds, bytes per second, FLOPs per second; link rates are one-way. */
 #pragma once
 
 #include <stdbool.h>
@@ -41,11 +38,11 @@ struct el_machine_rate {
 struct el_machine {
     char name[EL_MACHINE_NAME_BYTES], source[EL_MACHINE_SOURCE_BYTES];
     double f32_flops_per_s, f64_flops_per_s, bf16_flops_per_s;
-    double memory_bytes_per_s;                  /* for kernels */
-    double copy_bytes_per_s;                    /* copies within a device, in bytes copied */
-    double host_link_bytes_per_s;               /* between a device and its host */
-    double link_bytes_per_s;                    /* between two devices of a host */
-    double network_bytes_per_s;                 /* between hosts */
+    double memory_bytes_per_s; /* for kernels */
+    double copy_bytes_per_s;   /* copies within a device, in bytes copied */
+    double host_link_bytes_per_s;
+    double link_bytes_per_s;
+    double network_bytes_per_s;
     double link_latency_ns, network_latency_ns; /* of each message, and each copy */
     double kernel_launch_ns, copy_launch_ns, collective_launch_ns, host_call_ns;
     int devices_per_host; /* 0: one host, no network */
@@ -55,7 +52,6 @@ struct el_machine {
     struct el_machine_rate rates[EL_MACHINE_RATES_MAX];
 };
 
-/* Round numbers, the default of simulated devices. */
 extern const struct el_machine el_machine_default;
 
 /* "f32", "f64", "bf16"; else f32's. */

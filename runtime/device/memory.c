@@ -1,10 +1,7 @@
-/* A device's memory: persistent buffers, the limit, the ledger, and copies to and from the host. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/device/internal.h"
-
-/* ---- the ledger ---- */
 
 void el_ledger_add(struct el_ledger *ledger, enum el_tag tag, size_t bytes)
 {
@@ -99,7 +96,6 @@ static void keep(struct el_persistent *made)
     el_ledger_add(&device->ledger, made->buffer.tag, made->buffer.bytes);
 }
 
-/* `lent` NULL: the backend's own memory. */
 static enum el_status make_buffer(const struct el_buffer *like, const struct el_lent_memory *lent,
                                   struct el_buffer **buffer_p)
 {

@@ -17,7 +17,7 @@ struct group {
 
 /* A stream's next op. */
 struct head {
-    int at;   /* place in the queue */
+    int at;
     int wait; /* the first unchecked wait */
     int next; /* next queue hanging on the same op; -1 */
 };
@@ -27,12 +27,12 @@ struct ordering {
     int n_programs, n_ops;
     bool all;                    /* groups must be complete */
     int *first_op, *first_queue; /* [n_programs + 1]: offsets into all ops and queues */
-    int *program_of;             /* [n_queues] */
-    int *group_of;               /* [n_ops]; -1: none */
-    struct el_op_at *sender;     /* [n_ops]: of the message it receives; program -1: none */
-    int *hangs;                  /* [n_ops]: the first queue hanging on it; -1 */
-    bool *placed;                /* [n_ops] */
-    struct head *heads;          /* [n_queues] */
+    int *program_of;
+    int *group_of;
+    struct el_op_at *sender; /* [n_ops]: of the message it receives; program -1: none */
+    int *hangs;              /* [n_ops]: the first queue hanging on it; -1 */
+    bool *placed;
+    struct head *heads;
     int n_groups;
     struct group *groups;
     struct el_ordered *calls; /* by group, in issue order */
@@ -193,7 +193,7 @@ static void look(struct ordering *o, int p, const struct el_queue *queue)
     if (++group->n_come == group->n_calls) push(o, o->calls[group->first_call + group->n_calls - 1]);
 }
 
-/* After placing an op: checks its stream's next one, and all that hung on it. */
+/* The stream's next op, and all that hung on this one. */
 static void go_on(struct ordering *o, struct el_ordered op)
 {
     struct el_queue *const *queues = o->programs[op.program]->queues;

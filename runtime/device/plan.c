@@ -16,12 +16,10 @@ static size_t round_up(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* ---- allocation order ---- */
-
 /* A buffer's range, or a gap below the top. */
 struct stretch {
     size_t begin, end;
-    int allocated, freed; /* a buffer's */
+    int allocated, freed;
 };
 
 struct stretches {
@@ -113,8 +111,6 @@ static size_t place_as_allocated(struct el_step_buffer *const *events, int n_eve
     return top;
 }
 
-/* ---- other orders ---- */
-
 static int larger_first(const void *a, const void *b)
 {
     const struct el_step_buffer *const *x = a, *const *y = b;
@@ -163,7 +159,6 @@ static void keep(struct el_step_memory *memory, struct el_step_buffer *const *bu
     for (int i = 0; i < n; i++) buffers[i]->offset = buffers[i]->tried;
 }
 
-/* Temporary memory for planning. */
 struct room {
     struct el_step_buffer **buffers, **events;
     struct stretches stretches;

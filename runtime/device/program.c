@@ -1,4 +1,3 @@
-/* A program's life and queries; issuing is in issue.c. */
 #include <stdlib.h>
 #include <string.h>
 

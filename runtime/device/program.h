@@ -22,9 +22,9 @@
 struct el_program;
 
 struct el_op_head {
-    const char *label; /* copied; NULL: the kernel's name */
+    const char *label; /* copied; NULL: the kernel's */
     enum el_phase phase;
-    bool again;                          /* see el_op_info */
+    bool again;
     uint64_t sent_bytes, received_bytes; /* to and from other devices and the host, counted for `device` */
 };
 
@@ -34,8 +34,7 @@ struct el_tensor_views {
     int64_t n;
 };
 
-/* args.p are filled in from `views`. Scratch comes from the device's kernel table, marked as `workspace`, `allowance`
- * and `padding` for this op only. */
+/* args.p come from `views`. Scratch is marked as `workspace`, `allowance` and `padding` for this op only. */
 struct el_kernel_op {
     struct el_op_head head;
     enum el_op_kind op;
@@ -54,7 +53,7 @@ enum el_call_graph { EL_CALL_QUEUES, EL_CALL_NOTES, EL_CALL_AGAIN };
  * first (el_device_stream_synchronize), and must not wait for a later call of its group. */
 struct el_call_args {
     void *context;
-    const void *arguments; /* the op's copy */
+    const void *arguments;
     void *const *p;
     uint64_t step;
     void *stream;          /* native (cudaStream_t); NULL if synchronous */
@@ -88,15 +87,15 @@ enum { EL_CALL_ARGUMENT_BYTES = 32 };
 /* A function in stream order on the stream's thread: a collective, loading a batch. */
 struct el_call_op {
     struct el_op_head head;
-    enum el_op_class op_class; /* EL_CLASS_COMM or EL_CLASS_HOST */
-    bool blocks;               /* asynchronous: it waits for the device or other members, so its time is not work */
-    bool notes;                /* all its device work is queued on its stream: allowed in graphs */
+    enum el_op_class op_class;
+    bool blocks; /* asynchronous: it waits for the device or other members, so its time is not work */
+    bool notes;  /* all its device work is queued on its stream: allowed in graphs */
     enum el_status (*run)(const struct el_call_args *args);
     void *context;
     const void *arguments; /* copied; NULL: none */
-    size_t argument_bytes; /* at most EL_CALL_ARGUMENT_BYTES */
+    size_t argument_bytes;
     struct el_view views[EL_ARGS_POINTERS];
-    double bytes;             /* payload, for costs */
+    double bytes;
     const char *communicator; /* for el_op_info */
     struct el_op_messages messages;
     struct el_call_group group;
@@ -111,7 +110,6 @@ enum el_copy_how {
 };
 
 enum el_status el_program_create(struct el_program **program_p);
-/* NULL is legal. */
 void el_program_destroy(struct el_program *program);
 
 enum el_status el_program_alloc(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
@@ -140,7 +138,7 @@ void el_program_piece(struct el_program *program, struct el_op_piece piece);
 enum el_status el_program_wait(struct el_program *program, struct el_device *device, int stream, int op_id);
 /* The stream's next op waits for all that stream `other`'s next op waits for. */
 enum el_status el_program_wait_like(struct el_program *program, struct el_device *device, int stream, int other);
-/* The id of the stream's last op, or -1. */
+/* -1: none. */
 int el_program_last(const struct el_program *program, const struct el_device *device, int stream);
 
 /* Keeps the issuer's failure as a building call's. */
@@ -151,7 +149,6 @@ void el_program_fail(struct el_program *program, enum el_status status);
  * order. Errors of el_program_end: EL_ERR_ABSENT where the backend has no graphs, EL_ERR_INVALID naming an op that
  * cannot be in one. */
 void el_program_use_graph(struct el_program *program);
-/* Runs by graph launch. */
 int64_t el_program_graph_runs(const struct el_program *program);
 
 /* Before el_program_end: uses `lender`'s memory if that is large enough on every device; else gets its own, as large
@@ -179,7 +176,7 @@ enum el_status el_program_on_wait(struct el_program *program, enum el_status (*h
 
 int el_program_op_count(const struct el_program *program);
 const struct el_op_info *el_program_ops(const struct el_program *program);
-/* The last run's duration in nanoseconds; virtual on simulated devices. */
+/* Nanoseconds; virtual on simulated devices. */
 int64_t el_program_elapsed_ns(const struct el_program *program);
 /* FLOPs of forward and backward kernels without recomputation. */
 double el_program_model_flops(const struct el_program *program);

@@ -13,16 +13,15 @@ struct el_joint {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int n, n_come;
-    uint64_t n_steps; /* resolved */
+    uint64_t n_steps;
     bool aborted;
-    struct el_error outcome;      /* of the last step */
+    struct el_error outcome;
     int64_t *clocks_ns;           /* [n]: each member's next begin */
     struct el_program **programs; /* [n]: of the step, and of `order` */
     struct el_ordered *order;     /* NULL: outdated */
     int n_ops;
 };
 
-/* Relative to device 0's times. */
 static double pace(const struct el_device *device)
 {
     const struct el_costs *costs = device->spec.costs;
@@ -48,7 +47,6 @@ static enum el_status find_cost(struct el_program *program, int id, bool beside,
     return EL_OK;
 }
 
-/* When its stream and its waits are done. */
 static int64_t ready_ns(const struct el_program *program, int id)
 {
     const struct el_task *task = &program->tasks[id];
@@ -60,7 +58,6 @@ static int64_t ready_ns(const struct el_program *program, int id)
     return ready;
 }
 
-/* When its message has arrived. */
 static int64_t come_ns(struct el_program *const *programs, const struct el_ordered *op)
 {
     return op->sender.program < 0 ? 0 : programs[op->sender.program]->spans[op->sender.id].end_ns;
@@ -187,8 +184,6 @@ enum el_status el_resolve_prepare(struct el_program *program)
     }
     return EL_OK;
 }
-
-/* ---- joined programs ---- */
 
 enum el_status el_joint_create(int n_members, struct el_joint **joint_p)
 {

@@ -15,7 +15,7 @@ struct place {
 };
 
 struct el_types {
-    struct place *chains[CHAINS]; /* by buffer */
+    struct place *chains[CHAINS];
 };
 
 static enum el_status check(struct el_types *types, const struct el_kernel_op *op, const struct place *own)

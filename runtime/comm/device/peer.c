@@ -1,7 +1,6 @@
-/* GPUs of one process and one issuing thread, where NCCL is absent or devices share a card: copies between devices,
- * and sums by the receiver's kernels, its own data first, then by rank. An all-reduce's root is member 0.
- *
- * Receivers pull on their communication streams; members wait for one another by events, and the host never waits. */
+/* GPUs of one issuing thread, where NCCL is absent or devices share a card: copies, and sums by the receiver's
+ * kernels, its own data first, then by rank. An all-reduce's root is member 0. Receivers pull on their communication
+ * streams; members wait for one another by events, and the host never waits. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -18,7 +17,7 @@ struct peer_member {
 
 struct peer_group {
     int n;
-    _Atomic int open; /* not closed yet, by any thread */
+    _Atomic int open;
     struct peer_member members[];
 };
 
@@ -80,7 +79,6 @@ static enum el_status divide(const struct peer_member *member, void *result, con
     return el_device_enqueue_kernel(member->place.device, member->place.stream, EL_OP_SCALE, task->dtype, &args);
 }
 
-/* Its own part first, then by rank. */
 static enum el_status pull_all(const struct el_comm_part *parts, int n, const struct el_comm_task *task, int to)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);
@@ -148,7 +146,6 @@ static enum el_status enqueue(const struct el_comm_part *parts, int n)
     return move(parts, n, &task);
 }
 
-/* The reductions that the devices' kernels have. */
 static bool reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
 {
     return (reduction == EL_COMM_SUM || reduction == EL_COMM_AVERAGE) && (dtype == EL_F32 || dtype == EL_F64);
@@ -163,7 +160,6 @@ static struct el_comm_traffic traffic(const void *state, const struct el_comm_sh
     return el_comm_rounds_traffic(&star);
 }
 
-/* Nothing waits for a member. */
 static void abort_group(void *state)
 {
     (void)state;

@@ -1,22 +1,19 @@
 /* Puts a host-memory communicator behind devices whose memory the host cannot read: device, host, collective, host,
- * device. The host thread waits, so nothing overlaps. Copies use the member's communication stream and are complete,
- * or their source is reusable, on return (device.h).
- *
- * Messages within a process go from device to device, through device mailboxes; between processes they are staged,
- * with mailboxes on the host. */
+ * device. The host thread waits, so nothing overlaps. Messages within a process go from device to device, through
+ * device mailboxes; between processes they are staged. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/comm/shared/engine.h"
 
 struct staged {
-    struct el_comm_backend backend; /* the inner one's name over these ops */
+    struct el_comm_backend backend;
     struct el_comm_ops ops;
     const struct el_comm_backend *inner;
     void *inner_state;
     struct el_comm_place place;
     int rank, size;
-    void *host; /* [bytes] */
+    void *host;
     size_t bytes;
     struct el_device **devices; /* [size], all members': for direct messages; NULL: through the host */
     struct el_lent_memory boxes;
@@ -26,7 +23,7 @@ struct staged {
 struct layout {
     size_t data_bytes, result_bytes;
     size_t data_begin, result_begin;
-    size_t bytes; /* of both */
+    size_t bytes;
 };
 
 static struct layout layout_of(const struct staged *staged, const struct el_comm_task *task)
@@ -51,7 +48,6 @@ static bool goes_directly(const struct staged *staged, const struct el_comm_task
     return staged->devices && el_comm_verb_row(task->verb)->is_link;
 }
 
-/* Grows only between steps. */
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct staged *staged = state;
@@ -129,7 +125,6 @@ static void free_boxes(void *memory)
     free(memory);
 }
 
-/* Host memory, shared with other processes if the backend needs that. */
 static enum el_status find_boxes(struct staged *staged, enum el_status mine, size_t bytes)
 {
     if (staged->inner->ops->alloc) return staged->inner->ops->alloc(staged->inner_state, bytes, mine, &staged->boxes);
@@ -222,7 +217,6 @@ enum el_status el_staged_wrap(const struct el_comm_place *place, int rank, int s
     return EL_OK;
 }
 
-/* Members of one process with a thread each: `local` behind device memory. */
 static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
 {
     const struct el_comm_backend *inner = &el_comm_local_backend;

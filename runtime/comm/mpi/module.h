@@ -1,11 +1,11 @@
-/* The table of the module el_mpi.so, the program's only access to MPI; the program itself is not linked to it. */
+/* The table of the module el_mpi.so, the program's only access to MPI. */
 #pragma once
 
 #include "runtime/comm/bootstrap_ops.h"
 #include "runtime/comm/comm_ops.h"
 
 struct el_mpi_module {
-    /* Initialises MPI; once per process. */
+    /* Once per process. */
     enum el_status (*bootstrap_open)(struct el_bootstrap **bootstrap_p);
     const struct el_comm_backend *comm;
 };
@@ -13,5 +13,4 @@ struct el_mpi_module {
 /* Errors: EL_ERR_ABSENT with what to install. */
 enum el_status el_mpi_module_open(const struct el_mpi_module **module_p);
 
-/* The module's one symbol. */
 const struct el_mpi_module *el_mpi_module(void);

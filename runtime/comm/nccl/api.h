@@ -1,5 +1,5 @@
-/* The table of the module el_nccl.so, the program's only access to NCCL. module/link.c fills it with the library's
- * functions, tests with their own; its users are built without NCCL. Functions return NCCL's results: 0 is success. */
+/* The table of the module el_nccl.so, the program's only access to NCCL. module/link.c fills it, tests with a fake.
+ * Functions return NCCL's results: 0 is success. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,6 @@ struct el_nccl_id {
     char bytes[128];
 };
 
-/* Checked against the library's values in module/link.c. */
 enum el_nccl_result {
     EL_NCCL_OK = 0,
     EL_NCCL_SYSTEM = 2,
@@ -47,18 +46,16 @@ struct el_nccl_api {
     int (*reduce_scatter)(const void *data, void *result, size_t count, enum el_dtype dtype,
                           enum el_comm_reduction reduction, void *comm, void *stream);
     int (*all_gather)(const void *data, void *result, size_t count, enum el_dtype dtype, void *comm, void *stream);
-    /* Messages of one group are concurrent. */
     int (*send)(const void *data, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream);
     int (*receive)(void *result, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream);
-    /* Device memory that NCCL uses without a copy, on CUDA device `device`. All four NULL: the library has none
-     * (before 2.19). */
+    /* Device memory that NCCL uses without a copy. All four NULL: the library has none (before 2.19). */
     int (*memory_take)(void **memory_p, size_t bytes, int device);
     int (*memory_free)(void *memory, int device);
     int (*memory_register)(void *comm, void *memory, size_t bytes, void **handle_p);
     int (*memory_deregister)(void *comm, void *handle);
     const char *(*result_text)(int result);
-    const char *(*last_error)(void); /* the library's text for this process's last failure; "" */
-    const char *(*host_id)(void);    /* NCCL_HOSTID as the library reads it; "" */
+    const char *(*last_error)(void); /* of this process; "" */
+    const char *(*host_id)(void);    /* NCCL_HOSTID; "" */
     bool (*shares_cards)(void);      /* two ranks may share a card: NCCL_MULTI_RANK_GPU_ENABLE, from 2.30 on */
     bool (*launches_block)(void);    /* CUDA_LAUNCH_BLOCKING is set: the host waits for each kernel */
 };
@@ -68,5 +65,4 @@ enum el_status el_nccl_api_open(const struct el_nccl_api **api_p);
 /* "2.28.9", of the library in use. Errors: as above. */
 enum el_status el_nccl_version(char *text, size_t bytes);
 
-/* The module's one symbol. */
 const struct el_nccl_api *el_nccl_module(void);

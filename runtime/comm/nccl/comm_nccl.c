@@ -1,10 +1,9 @@
-/* The communicator `nccl` from its first operation to its end; open.c opens it.
+/* The communicator `nccl` from its first operation to its end.
  *
- * Where one thread issues for all members it enqueues for all in one NCCL group, or the first call could wait for the
- * second. Members with their own threads enqueue concurrently. Calls may block while NCCL connects members; an abort
- * then comes from another thread, which NCCL allows and which frees the communicator, so a thread that knows of an
- * abort must not touch it. An abort waits until no graph contains the operations: it then runs in a thread of its own,
- * and the program is destroyed first. */
+ * One thread's members enqueue in one NCCL group, or the first call could wait for the second. Calls may block while
+ * NCCL connects members; an abort then comes from another thread, which NCCL allows and which frees the communicator,
+ * so a thread that knows of an abort must not touch it. An abort waits until no graph contains the operations: it then
+ * runs in a thread of its own, and the program is destroyed first. */
 #include "runtime/comm/nccl/comm_nccl.h"
 
 #include <stdatomic.h>
@@ -65,7 +64,6 @@ static enum el_status end_comm(const struct el_nccl_member *member, void **comm_
     return EL_OK;
 }
 
-/* Removes the part, so that the whole does not end it. */
 static void take_out(struct el_nccl_group *part)
 {
     struct el_nccl_group *whole = part->whole, **link = &whole->part;
@@ -123,7 +121,6 @@ static void wait_for_calls(struct el_nccl_group *whole)
     while (whole->n_calling > 0 && el_clock_cond_wait(&whole->changed, &whole->lock, end_ns)) continue;
 }
 
-/* Waits until no graph has the communicator's operations. */
 static void *abort_all(void *context)
 {
     struct el_nccl_group *whole = context;
@@ -134,8 +131,7 @@ static void *abort_all(void *context)
     return NULL;
 }
 
-/* Includes all parts. Several communicators of one process abort in a group, since each waits for kernels that wait
- * for one another. */
+/* With all parts, in a group: each abort waits for kernels that wait for one another. */
 static void abort_group(void *state)
 {
     struct el_nccl_group *whole = ((struct el_nccl_member *)state)->group->whole;
@@ -151,7 +147,7 @@ static void abort_group(void *state)
     pthread_mutex_unlock(&whole->lock);
 }
 
-/* Verbs that not every NCCL version has, as messages in a group. */
+/* Verbs that NCCL lacks, as messages in a group. */
 static enum el_status enqueue_messages(const struct el_nccl_member *member, const struct el_comm_task *t)
 {
     const struct el_nccl_api *api = member->group->api;
@@ -192,7 +188,7 @@ static enum el_status enqueue_part(const struct el_nccl_member *member, const st
     case EL_COMM_ALL_GATHER:
         EL_NCCL_TRY(api, member->device, all_gather, t->data, t->result, t->count, t->dtype, comm, t->stream);
         return EL_OK;
-    case EL_COMM_BARRIER: /* the word's value is irrelevant */
+    case EL_COMM_BARRIER:
         EL_NCCL_TRY(api, member->device, all_reduce, (void *)member->word->address, (void *)member->word->address, 1,
                     EL_F32, EL_COMM_MAX, comm, t->stream);
         return EL_OK;
@@ -267,7 +263,6 @@ static enum el_status check_comm(const struct el_nccl_member *member, void **com
     return EL_ERR_PEER;
 }
 
-/* Errors that NCCL found after its calls returned. */
 static enum el_status check_async(struct el_nccl_member *member)
 {
     struct el_nccl_group *whole = member->group->whole;

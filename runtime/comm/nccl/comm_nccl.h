@@ -1,4 +1,4 @@
-/* Shared by the files of the communicator `nccl`; tests open groups with a table of their own. */
+/* Private to the communicator `nccl`. */
 #pragma once
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ struct el_nccl_link {
 enum { EL_NCCL_LETTERS = 63 };
 
 struct el_nccl_mail {
-    size_t bytes;                   /* of a mailbox */
+    size_t bytes;
     struct el_nccl_link *to, *from; /* [size] of the group */
 };
 
@@ -42,23 +42,23 @@ struct el_nccl_memory {
 struct el_nccl_member {
     struct el_nccl_group *group;
     struct el_device *device;
-    struct el_buffer *word;    /* [2] for barriers and empty messages: received, sent; NULL: not yet allocated */
-    struct el_nccl_mail *mail; /* NULL: not opened */
+    struct el_buffer *word; /* [2] for barriers and empty messages: received, sent; NULL: not yet allocated */
+    struct el_nccl_mail *mail;
     struct el_nccl_memory *memories;
     int rank, stream;         /* of the device */
     void *comm;               /* NULL: never opened, or aborted */
     int64_t waiting_since_ns; /* 0: no wait since the last operation; its issuing thread's */
-    int64_t looked_ns;        /* last check of the other processes */
+    int64_t looked_ns;
 };
 
 struct el_nccl_group {
     const struct el_nccl_api *api;
-    struct el_presence *presence; /* of the other processes; NULL within one process */
+    struct el_presence *presence; /* NULL within one process */
     _Atomic int64_t patience_ns;  /* the same for all members */
     struct el_nccl_group *whole;  /* the group that this one was split from, or itself; they are aborted together */
     struct el_nccl_group *part;   /* the whole's list of parts, under its lock */
     /* Only the whole's: */
-    pthread_mutex_t lock; /* of the following, and of communicators against being freed */
+    pthread_mutex_t lock; /* also of communicators, against being freed */
     pthread_cond_t changed;
     bool aborted;
     struct el_error why; /* reason for an abort during a call; EL_OK: none */
@@ -68,16 +68,15 @@ struct el_nccl_group {
     bool watched, closing;
     bool in_graph, aborts_beside; /* an operation is in a graph; `aborter` aborts */
     pthread_t aborter;
-    int n;            /* members in this process */
+    int n;
     _Atomic int open; /* not closed yet, by any thread */
-    int size;         /* of all processes */
+    int size;         /* all processes */
     struct el_nccl_member members[];
 };
 
 extern const struct el_comm_ops el_nccl_ops;
 
-/* `n` members of this process from rank `first` on, of `size`; without communicators and devices. Errors:
- * EL_ERR_HOST_MEMORY. */
+/* Members from rank `first` on, without communicators and devices. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int first, int size,
                                     struct el_nccl_group **group_p);
 void el_nccl_group_destroy(struct el_nccl_group *group);
@@ -94,10 +93,9 @@ enum el_status el_nccl_enter(struct el_nccl_group *group);
 void el_nccl_leave(struct el_nccl_group *group);
 /* Leaves; returns the call's error, or the abort's. */
 enum el_status el_nccl_leave_with(const struct el_nccl_member *member, int result, const char *call);
-/* The member's communicator within a call; NULL: aborted. */
+/* Within a call; NULL: aborted. */
 void *el_nccl_comm(struct el_nccl_member *member);
 bool el_nccl_is_aborted(struct el_nccl_group *group);
-/* Returns the abort's reason. */
 enum el_status el_nccl_say_aborted(struct el_nccl_group *group);
 /* Watches the other ranks during calls; stop is legal without start. */
 enum el_status el_nccl_watch_start(struct el_nccl_group *group);
@@ -110,7 +108,6 @@ enum el_status el_nccl_explain(struct el_nccl_group *group, enum el_status statu
 /* Opens members[0]'s communicator. `*left_p`: NCCL still waits there for ranks that will not come. */
 enum el_status el_nccl_open_watched(struct el_nccl_group *group, const struct el_nccl_id *id, bool *left_p);
 
-/* open.c: the hooks for a given table. */
 enum el_status el_nccl_open_members(const struct el_nccl_api *api, const struct el_comm_place *places, int n,
                                     void **states);
 enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid,
@@ -124,14 +121,12 @@ enum el_status el_nccl_enqueue_link(struct el_nccl_member *member, const struct 
 void el_nccl_mail_close(struct el_nccl_member *member);
 enum el_status el_nccl_each_comm(struct el_nccl_member *member,
                                  enum el_status (*each)(const struct el_nccl_member *member, void **comm_p));
-/* Allocates `word`. */
 enum el_status el_nccl_reserve_word(struct el_nccl_member *member);
 
-/* open.c: alloc of comm_ops.h, and its end, before the communicator's. */
+/* open.c: alloc of comm_ops.h; and its end, before the communicator's. */
 enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
 void el_nccl_memory_close(struct el_nccl_member *member);
 
-/* open.c: split of comm_ops.h. */
 enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_split *split);
 
 /* open.c: NCCL accepts one member per card on one host. EL_ERR_INVALID with advice where two ranks share one.

@@ -1,7 +1,6 @@
-/* Watches the other ranks while this one is in an NCCL call. Opening, splitting and the first use block until all
- * come, and NCCL notices neither a dead nor a stopped rank: a thread checks, and aborts. It also aborts when another
- * rank reports a failure, since this one may be in a CUDA call that waits for the whole card (a kernel's first launch,
- * memory). Only for groups of several processes; members of one process fail together. */
+/* Watches the other ranks during NCCL calls. Opening, splitting and the first use block until all come, and NCCL
+ * notices neither a dead nor a stopped rank: a thread checks, and aborts. It also aborts when another rank reports a
+ * failure, since this one may be in a CUDA call that waits for the whole card. Only between processes. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -80,7 +79,6 @@ enum el_status el_nccl_check_others(struct el_nccl_group *group, int64_t since_n
     return el_fail(EL_ERR_PEER, "nccl communicator: %s after %.3g s: %s", what, 1e-9 * (double)patience_ns, text);
 }
 
-/* Kept for this process's other members, which the abort will end. */
 static enum el_status keep_why(struct el_nccl_group *whole, enum el_status status)
 {
     struct el_error why;

@@ -1,4 +1,4 @@
-/* Opens the communicator `nccl`: the module, NCCL's id, one communicator per GPU; also splits and NCCL's memory. */
+/* Opens and splits the communicator `nccl`; NCCL's memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +167,7 @@ static enum el_status open_on(struct el_bootstrap *bootstrap, const struct el_co
 
 /* ---- splits by NCCL's own; each member is a group of one here ---- */
 
-/* A member that cannot take part aborts the group: the others would wait for it in NCCL. */
+/* The others would wait for it in NCCL: aborts the group. */
 static enum el_status cannot(void *state, enum el_status mine)
 {
     struct el_error cause;
@@ -220,8 +220,6 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
     EL_TRY(el_nccl_leave_with(member, result, "nccl comm_split"));
     return split->color < 0 ? EL_OK : take_place(member, split, comm);
 }
-
-/* ---- NCCL's memory, used in place ---- */
 
 /* Another member's abort may end the communicator meanwhile. */
 static void deregister(struct el_nccl_member *member, const struct el_nccl_memory *memory)

@@ -10,7 +10,7 @@
 
 struct el_nccl_letter {
     size_t bytes;
-    void *left; /* event: it has left the box */
+    void *left;
 };
 
 enum { TOKEN_BYTES = 1 }; /* an empty message: NCCL moves no zero bytes */
@@ -41,7 +41,6 @@ static enum el_status put(struct el_nccl_member *member, char *box, const char *
     return bytes ? el_device_enqueue_copy(device, member->stream, box, device, data, device, bytes) : EL_OK;
 }
 
-/* One or two NCCL messages; two in a group. */
 static enum el_status move(const struct el_nccl_member *member, bool sends, void *const at[2], const size_t bytes[2],
                            void *comm, void *stream)
 {
@@ -133,7 +132,7 @@ static enum el_status prepare(struct el_nccl_member *member, const bool *partner
         return el_fail(EL_ERR_HOST_MEMORY, "nccl communicator: no memory");
     }
     *mail = (struct el_nccl_mail){.bytes = bytes, .to = links, .from = links + size};
-    for (int r = 0; r < member->group->size; r++) mail->to[r].stream = EL_STREAM_COMPUTE; /* none */
+    for (int r = 0; r < member->group->size; r++) mail->to[r].stream = EL_STREAM_COMPUTE;
     pthread_mutex_lock(&member->group->whole->lock);
     member->mail = mail;
     pthread_mutex_unlock(&member->group->whole->lock);

@@ -1,4 +1,3 @@
-/* Posts, meetings, members gone or late, and the choice of the path; see engine.h. */
 #include "runtime/comm/shared/engine.h"
 
 #include <stdatomic.h>
@@ -74,7 +73,7 @@ bool el_shared_touch(struct el_shared *shared)
     return false;
 }
 
-/* Of a member that has not come for a while: is it gone or too late? */
+/* Gone or late? */
 static enum el_status look_for(struct el_shared *shared, int of)
 {
     enum el_status status = shared->ways->check_alive ? shared->ways->check_alive(shared->owner, of) : EL_OK;

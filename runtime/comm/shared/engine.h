@@ -1,5 +1,4 @@
-/* Operations of members that access each other's memory: threads of one process (local.c) or processes that map the
- * same memory (shm.c).
+/* Operations of members that access each other's memory: threads of a process (local.c) or processes (shm.c).
  *
  *     el_shared_open(&shared, "local", rank, size, faces);      faces: [size], zeroed, seen by all members
  *     shared.ways = &ways; shared.owner = ...; shared.scratch = ...
@@ -7,16 +6,14 @@
  *     el_shared_close(&shared);
  *
  * Every member has a *face* that all see: a post (its operation, and where data and result lie) and a counter of its
- * steps. An operation begins with a meeting: each posts, raises its counter and waits until all counters are as high.
- * After it, all have left the operation before, so two posts alternate. If all memory is reachable, members work in
- * place:
+ * steps. An operation begins with a meeting: each posts, raises its counter and waits for all others. After it, all
+ * have left the operation before, so two posts alternate. If all memory is reachable, members work in place:
  *
  * - direct (in_place.c): each takes what it needs; in an all-reduce each combines its own chunk over all members and
  *   writes it to all while it is in the cache. A second meeting ends it.
  * - ring, ps (in_place.c): the messages of rounds.h, pulled by the receiver.
  *
- * Otherwise data go in pieces through a staging area of each member (pieces.c). Threads: one per member;
- * el_shared_abort any. */
+ * Otherwise data go in pieces through staging areas (pieces.c). Threads: one per member; el_shared_abort any. */
 #pragma once
 
 #include "runtime/comm/comm_ops.h"
@@ -31,18 +28,17 @@ enum {
     EL_SHARED_STAGING_BYTES = EL_SHARED_SLOTS * EL_SHARED_PIECE_BYTES
 };
 
-/* A place in a member's memory, valid for all members. */
 struct el_shared_place {
     uint32_t region; /* 0: nowhere */
     uint64_t offset;
 };
 
 struct el_shared_post {
-    struct el_comm_task task; /* pointers are valid for the owner only */
+    struct el_comm_task task; /* pointers are the owner's */
     struct el_shared_place data, result, scratch;
-    bool reachable;          /* by all others */
-    struct el_error outcome; /* of el_shared_agree */
-    uint64_t number;         /* of el_shared_agree */
+    bool reachable; /* by all others */
+    struct el_error outcome;
+    uint64_t number; /* of el_shared_agree */
 };
 
 /* What all see of one member; initially zero. */
@@ -61,34 +57,33 @@ struct el_shared_ways {
     bool (*place)(void *owner, const void *address, size_t bytes, struct el_shared_place *place_p);
     /* Required. The inverse, here, for a place of another member; NULL: it is gone. */
     void *(*address)(void *owner, const struct el_shared_place *place);
-    /* Optional. EL_ERR_PEER, in words, where the member is gone for good. */
+    /* Optional. EL_ERR_PEER, with the reason, where the member is gone. */
     enum el_status (*check_alive)(void *owner, int rank);
 };
 
 struct el_shared {
-    const char *kind; /* "local" */
+    const char *kind;
     int rank, size;
-    struct el_shared_face *faces; /* [size] */
-    struct el_shared_care *care;  /* NULL: memory outlives its member */
+    struct el_shared_face *faces;
+    struct el_shared_care *care; /* NULL: memory outlives its member */
     const struct el_shared_ways *ways;
     void *owner;
     char *scratch; /* [scratch_bytes], reachable by all */
     size_t scratch_bytes;
-    char **staging;     /* [size] areas of EL_SHARED_STAGING_BYTES; NULL: all memory is reachable */
-    int64_t timeout_ns; /* 0: none */
+    char **staging; /* [size] areas of EL_SHARED_STAGING_BYTES; NULL: all memory is reachable */
+    int64_t timeout_ns;
     uint32_t steps;
     uint64_t n_posts;
     struct el_shared_mail *mail; /* NULL: no mailboxes */
-    /* Copies a message into member `partner`'s box (`puts`) or out of this one's; synchronous. NULL: memcpy. */
+    /* Copies a message into `partner`'s box (`puts`) or out of this one's. NULL: memcpy. */
     enum el_status (*move)(void *mover, int partner, bool puts, void *to, const void *from, size_t bytes);
     void *mover;
-    /* The operation under way. */
     int64_t deadline_ns;
-    const char *late;                    /* what to say of a late member */
+    const char *late;                    /* text for a late member */
     char **data, **results, **scratches; /* [size] local addresses of each member's; NULL: none */
 };
 
-/* Allocates [size] arrays before the first operation. Errors: EL_ERR_HOST_MEMORY. */
+/* Allocates. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_shared_ready(struct el_shared *shared);
 enum el_status el_shared_open(struct el_shared *shared, const char *kind, int rank, int size,
                               struct el_shared_face *faces);
@@ -117,7 +112,6 @@ enum { EL_SHARED_VERBS = (1 << EL_COMM_VERB_COUNT) - 1 };
 
 /* Raises the counter; publishes earlier writes. */
 void el_shared_step(struct el_shared *shared);
-/* Starts the time limit of an operation. */
 void el_shared_begin(struct el_shared *shared);
 /* Waits until member `of` has raised the flag to `count`. */
 enum el_status el_shared_wait_flag(struct el_shared *shared, int of, struct el_flag *flag, uint32_t count);
@@ -135,13 +129,13 @@ enum el_status el_shared_run_link(struct el_shared *shared, const struct el_comm
 void el_shared_close_mail(struct el_shared *shared);
 void el_shared_abort_mail(struct el_shared *shared);
 
-/* What a member takes from all others' data into its own result. */
+/* Takes from all members' data into the own result. */
 struct el_shared_pull {
     const struct el_comm_task *task; /* addresses and count are not used */
     int rank, size;
-    char *const *data;  /* [size]; NULL where a member gives nothing */
+    char *const *data;  /* [size]; NULL: gives nothing */
     size_t data_stride; /* elements between parts */
-    char *result;       /* NULL where this one gets nothing */
+    char *result;       /* NULL: gets nothing */
     size_t result_stride;
     size_t count;
 };
@@ -151,10 +145,9 @@ void el_shared_give_chunk(const struct el_shared *shared, const struct el_comm_t
 
 /* In place, after the meeting. */
 enum el_status el_shared_direct(struct el_shared *shared, const struct el_comm_task *task);
-/* Likewise, on shared->data, results, scratches. On return others may still be working, but not in this member's
- * memory. */
+/* On shared->data, results, scratches. On return others may still work, but not in this member's memory. */
 enum el_status el_shared_rounds(struct el_shared *shared, const struct el_comm_task *task);
 
-/* Stages before the first meeting, and the rest after it. `restart`: some had staged nothing. */
+/* Before the first meeting, and after it. `restart`: some had staged nothing. */
 void el_shared_stage_first(struct el_shared *shared, const struct el_comm_task *task);
 enum el_status el_shared_staged(struct el_shared *shared, const struct el_comm_task *task, bool restart);

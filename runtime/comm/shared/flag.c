@@ -1,4 +1,3 @@
-/* Flags over shared futexes, also in memory between processes. */
 #include "runtime/comm/shared/flag.h"
 
 #include <sched.h>

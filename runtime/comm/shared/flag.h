@@ -1,11 +1,9 @@
-/* A growing counter that one thread raises and others wait for, between threads or processes. Bit 0 of the word says
+/* A growing counter that one thread raises and others wait for, also between processes. Bit 0 of the word says
  * "aborted", the rest counts, so an abort wakes sleepers and survives later raises.
  *
- * A wait spins for microseconds, then yields, then sleeps: on few cores polling takes the core from the compute thread
- * it waits for. A raise costs a system call only if somebody sleeps.
- *
- * All zeros is a flag at 0. Raise is a release, an observed count an acquire. Threads: one raises, any wait and abort.
- * Units: nanoseconds. */
+ * A wait spins for microseconds, yields, then sleeps: on few cores polling takes the core from the compute thread it
+ * waits for. A raise costs a system call only if somebody sleeps. All zeros is a flag at 0. Raise is a release, an
+ * observed count an acquire. Threads: one raises, any wait and abort. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,7 +24,6 @@ static inline uint32_t el_flag_next(uint32_t count)
 {
     return (count + 1) & (UINT32_MAX >> 1);
 }
-/* Threads, processes: any. */
 void el_flag_abort(struct el_flag *flag);
 /* Returns when the count is reached, after an abort, or (LATE) after `patience_ns`; < 0: no limit. */
 enum el_flag_result el_flag_wait(struct el_flag *flag, uint32_t count, int64_t patience_ns);

@@ -1,4 +1,3 @@
-/* Operations in place, on memory that all members reach. */
 #include <string.h>
 
 #include "runtime/comm/combine.h"

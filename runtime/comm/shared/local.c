@@ -1,4 +1,4 @@
-/* Members of one process: each communication thread accesses the other members' memory directly (engine.h). */
+/* Members of one process, with direct access to each other's memory (engine.h). */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ struct local_group {
     _Atomic int open;
     struct el_shared_care care;
     void *links_memory; /* of all mailboxes; NULL: none */
-    char *links;        /* aligned */
+    char *links;
     struct el_shared_face faces[];
 };
 
@@ -36,7 +36,6 @@ static void *address(void *owner, const struct el_shared_place *where)
 
 static const struct el_shared_ways ways = {.place = place, .address = address};
 
-/* A ring's scratch. */
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct el_shared *shared = &((struct local_member *)state)->shared;

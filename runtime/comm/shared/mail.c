@@ -1,8 +1,7 @@
 /* Send and receive between members with access to each other's memory, by a mailbox per sender at the receiver.
  *
- * A link's messages are numbered. Their bytes lie in the box as in a ring buffer; notes describe them in a separate
- * ring, so an empty message takes no bytes. A receiver takes the oldest message with its tag; space frees in send
- * order. Two counters: messages put (by the sender) and gone (by the receiver). */
+ * Messages lie in the box as in a ring buffer; notes describe them in a separate ring, so an empty message takes no
+ * bytes. A receiver takes the oldest message with its tag; space frees in send order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,15 +25,15 @@ struct el_shared_link {
 /* One end's private state. */
 struct end {
     struct el_shared_link *link;
-    char *box; /* [bytes] */
+    char *box;
     uint32_t n_put, n_gone;
     size_t used, next; /* sender: bytes in the box as far as it knows; start of the next message */
     bool taken[NOTES]; /* receiver: messages taken before an older one */
 };
 
 struct el_shared_mail {
-    size_t bytes;          /* of a box */
-    struct end *to, *from; /* [size] */
+    size_t bytes;
+    struct end *to, *from;
 };
 
 size_t el_shared_links_bytes(int size)
@@ -66,7 +65,6 @@ static struct end end_of(const struct el_shared *shared, struct el_shared_place 
     return (struct end){.link = link, .box = first + (link->open ? link->box_begin : 0)};
 }
 
-/* `links`, `boxes`: [size] offsets. */
 static enum el_status settle(struct el_shared *shared, const bool *partners, const uint64_t *links,
                              const uint64_t *boxes, const struct el_shared_place *own)
 {
@@ -125,8 +123,6 @@ void el_shared_abort_mail(struct el_shared *shared)
     }
 }
 
-/* ---- ring buffer ---- */
-
 static enum el_status move(const struct el_shared *shared, int partner, bool puts, char *box, char *data, size_t bytes)
 {
     void *to = puts ? box : data, *from = puts ? data : box;
@@ -146,7 +142,6 @@ static enum el_status move_message(const struct el_shared *shared, int partner, 
     return move(shared, partner, puts, box, data + first, bytes - first);
 }
 
-/* Updates from what has left since. */
 static void count_gone(struct end *end)
 {
     for (uint32_t gone = el_flag_count(&end->link->gone); end->n_gone != gone; end->n_gone = el_flag_next(end->n_gone))

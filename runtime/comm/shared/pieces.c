@@ -48,7 +48,6 @@ static char *slot_of(const struct el_shared *shared, int rank, uint32_t step)
     return shared->staging[rank] + (size_t)(step % EL_SHARED_SLOTS) * EL_SHARED_PIECE_BYTES;
 }
 
-/* Piece `i`, in step `step`. */
 static void stage(const struct el_shared *shared, const struct el_comm_task *task, size_t i, uint32_t step)
 {
     size_t width = el_dtype_bytes(task->dtype), most = piece_most(shared, task), begin = i * most;
@@ -64,7 +63,7 @@ static void take(struct el_shared *shared, const struct el_comm_task *task, size
     bool gets = el_comm_parts_got(task->verb, shared->rank, task->root, shared->size) > 0;
     bool gives_parts = el_comm_verb_row(task->verb)->all_data;
     for (int r = 0; r < shared->size; r++) shared->data[r] = slot_of(shared, r, step);
-    if (!gives_parts) shared->data[shared->rank] = at(task->data, begin * width); /* needs no staging */
+    if (!gives_parts) shared->data[shared->rank] = at(task->data, begin * width);
     el_shared_pull(&(struct el_shared_pull){.task = task,
                                             .rank = shared->rank,
                                             .size = shared->size,

@@ -1,5 +1,4 @@
-/* Whether the other ranks of this host are alive and well: for communicators whose library notices neither death nor
- * stop.
+/* Whether the other ranks of this host live: for libraries that notice neither death nor stop.
  *
  *     el_presence_open(bootstrap, &presence);
  *     el_presence_check(presence);      now and then, while waiting
@@ -20,13 +19,11 @@ struct el_presence;
 enum el_status el_presence_open(struct el_bootstrap *bootstrap, struct el_presence **presence_p);
 /* NULL is legal. Local. */
 void el_presence_close(struct el_presence *presence);
-/* EL_ERR_PEER naming a rank that is gone or has stopped. Cost: a system call per rank of this host. */
+/* EL_ERR_PEER naming a rank that is gone or has stopped. A system call per rank of this host. */
 enum el_status el_presence_check(struct el_presence *presence);
-/* Whether a rank of this host has called el_presence_raise. */
 bool el_presence_is_raised(const struct el_presence *presence);
 /* "rank 2 (process 4711) is stopped": the first rank of this host that a signal or debugger holds. False: none. */
 bool el_presence_find_stopped(const struct el_presence *presence, char *text, size_t bytes);
-/* Whether a signal holds the rank. A tracer (strace), which holds it briefly at each call, does not count. */
+/* A tracer's (strace) brief stops do not count. */
 bool el_presence_is_stopped(const struct el_presence *presence, int rank);
-/* Tells all ranks of this host; the first call counts. */
 void el_presence_raise(struct el_presence *presence);

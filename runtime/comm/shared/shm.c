@@ -1,6 +1,5 @@
-/* Processes of one host, through memory that all map (shm_memory.c): el_comm_alloc's is used in place, other memory
- * goes through staging areas (engine.h). One segment holds faces and staging areas. A waiting rank checks every 100 ms
- * whether the other still lives. */
+/* Processes of one host: el_comm_alloc's memory is used in place, other memory goes through staging areas (engine.h).
+ * One segment holds faces and staging areas. A waiting rank checks every 100 ms whether the other lives. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +78,6 @@ static enum el_status open_group(int rank, int size, struct el_shm_group **group
     return EL_OK;
 }
 
-/* `file`: the whole segment's. */
 static enum el_status enter(struct el_shm_group *group, int file)
 {
     struct el_shared *shared = &group->shared;
@@ -109,7 +107,6 @@ static void meet_processes(struct el_shm_group *group)
     }
 }
 
-/* The first rank allocates the faces' pages at once. */
 static enum el_status create_segment(int size, int *file_p)
 {
     EL_TRY(el_shm_create(segment_bytes(size), false, file_p));
@@ -131,7 +128,7 @@ static enum el_status join(struct el_shm_group *group, struct el_bootstrap *boot
     if (status == EL_OK) {
         if (group->shared.rank != 0) status = el_shm_open(first[0], first[1], &file);
         if (status == EL_OK) status = enter(group, file);
-        status = el_bootstrap_agree(bootstrap, status); /* also: all pids are set */
+        status = el_bootstrap_agree(bootstrap, status);
     }
     if (status == EL_OK) meet_processes(group);
     if (file >= 0) close(file);

@@ -135,8 +135,7 @@ enum el_status el_shm_alloc(void *state, size_t bytes, enum el_status mine, stru
     if (file >= 0) close(file);
     if (status != EL_OK) return status;
     struct el_shm_region *region = group->regions;
-    madvise(region->base, region->length, MADV_POPULATE_WRITE); /* the others' parts: avoids page faults in the first
-                                                                 * steps */
+    madvise(region->base, region->length, MADV_POPULATE_WRITE); /* avoids page faults in the first steps */
     *memory_p = (struct el_lent_memory){
         .address = (uintptr_t)region->base + stride * (size_t)shared->rank, .release = el_shm_release, .owner = region};
     return EL_OK;

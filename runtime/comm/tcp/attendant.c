@@ -1,6 +1,6 @@
-/* A group's attendant: a thread that sleeps until somebody connects, mail comes, or a neighbour raises an alarm.
+/* A thread per group that sleeps until somebody connects, mail comes, or a neighbour raises an alarm.
  *
- * Each rank has an alarm connection to the next rank (in the bootstrap: rank 0 with each other), on which a rank tells
+ * Each rank has an alarm connection to the next rank (in the bootstrap: rank 0 with each other), on which it tells
  * that it gave up. A rank that ends without a farewell is gone, and so is one whose host stops answering keep-alives
  * (el_tcp_expect_answers). Whoever notices tells its neighbours, and so on round the ring. Data connections have no
  * such limit: a rank that computes for long is not gone. */
@@ -110,7 +110,6 @@ enum el_status el_tcp_wait(struct el_tcp_group *group, struct pollfd *polls, int
                    (double)group->timeout_ns * 1e-9, name);
 }
 
-/* An ended job never succeeds, whatever the peer says. */
 static int failing(int exit_status)
 {
     return exit_status & 0xff ? exit_status : 1;
@@ -147,7 +146,6 @@ void el_tcp_silent(struct el_tcp_group *group, char *text, size_t bytes)
     pthread_mutex_unlock(&group->mutex);
 }
 
-/* Under the mutex. */
 static void take(struct el_tcp_group *group, int rank, const struct alarm_message *message)
 {
     const struct alarm_message answer = {.kind = ANSWER};
@@ -258,7 +256,7 @@ static void *live(void *context)
     prctl(PR_SET_NAME, "el-tcp");
     while (on) {
         gather(group, &rota);
-        if (poll(rota.polls, (nfds_t)rota.n, -1) < 0) continue; /* a signal */
+        if (poll(rota.polls, (nfds_t)rota.n, -1) < 0) continue;
         if (rota.polls[0].revents) eventfd_read(group->bell, &rings);
         on = !atomic_load(&group->dismissed);
         for (int i = 1; on && i < rota.n; i++)

@@ -1,5 +1,5 @@
-/* The bootstrap `tcp`: collectives between rank 0 and each other rank, over the meeting's data connections. A message
- * is kind, length, bytes; a wrong kind reveals ranks in different collectives. */
+/* Collectives between rank 0 and each other rank. A message is kind, length, bytes; a wrong kind reveals ranks in
+ * different collectives. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -29,8 +29,6 @@ struct world {
     struct el_bootstrap base;
     struct el_tcp_group *group; /* NULL: size 1 */
 };
-
-/* ---- shared by both sides of the meeting ---- */
 
 uint64_t el_tcp_token(const struct el_rendezvous *rendezvous)
 {
@@ -82,7 +80,6 @@ static enum el_status read_bytes(struct world *world, int rank, void *data, size
     return number == 0 ? EL_OK : el_tcp_fail_rank(world->group, rank, number);
 }
 
-/* Waits until the rank sends something. */
 static enum el_status await_rank(struct world *world, int rank)
 {
     struct pollfd waits = {.fd = socket_to(world, rank), .events = POLLIN};
@@ -215,7 +212,6 @@ static enum el_status meet(const struct el_rendezvous *rendezvous, struct world 
     return status == EL_OK ? el_tcp_attend(world->group) : status;
 }
 
-/* Rank 0 keeps its connections to all others open. */
 enum el_status el_bootstrap_check_files(int ranks)
 {
     struct rlimit limit;

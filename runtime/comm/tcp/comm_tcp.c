@@ -1,5 +1,4 @@
-/* The communicator `tcp`: sockets between ranks on any hosts, like gloo in PyTorch. This file opens, aborts, splits
- * and closes it and chooses algorithms; see comm_tcp.h. */
+/* The communicator `tcp`: sockets between ranks on any hosts, like gloo in PyTorch. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +66,6 @@ void el_tcp_close(void *state)
     free_group(state);
 }
 
-/* The ring of alarms: connects to the next rank, waits for the one before. */
 enum el_status el_tcp_join(struct el_tcp_group *group)
 {
     int next = el_comm_wrap(group->rank + 1, group->size), before = el_comm_wrap(group->rank - 1, group->size), to;
@@ -117,10 +115,9 @@ static void set_timeout(void *state, int64_t timeout_ns)
 struct card {
     uint64_t word, key;
     char row[EL_TCP_ROW_BYTES]; /* "": in no group */
-    char failure[128];          /* "": none */
+    char failure[128];
 };
 
-/* EL_OK if all are; else this member's own failure, or the first one's. */
 static enum el_status agree(struct el_tcp_group *parent, enum el_status mine, struct card *card, struct card *cards)
 {
     struct el_error own;
@@ -160,7 +157,7 @@ static enum el_status join(struct el_tcp_group *group, const struct el_comm_spli
 }
 
 struct desk {
-    struct card *cards; /* [size] of the parent */
+    struct card *cards;
     uint64_t *words;
     int *members;
 };
@@ -200,11 +197,10 @@ static enum el_status split_group(void *state, enum el_status mine, struct el_co
     return status;
 }
 
-/* Up to FEW_BYTES the total number of messages decides, since each costs CPU time: ps has fewest. Measured: an
- * all-reduce of 1 KiB over loopback, 3 and 4 ranks on 2 cores: 45 and 80 us by ps, 113 and 150 by direct, 97 and
- * 131 by ring. ps won up to 64 KiB, but rank 0's link would lose that gain at 1 Gbit/s. Up to SMALL_BYTES the
- * number of consecutive messages decides: direct has fewest. Beyond, the bytes of the busiest rank: a ring or
- * chain has fewest. */
+/* Up to FEW_BYTES the total number of messages decides (CPU time): ps has fewest. Measured: an all-reduce of 1 KiB
+ * over loopback, 3 and 4 ranks on 2 cores: 45 and 80 us by ps, 113 and 150 by direct, 97 and 131 by ring. ps won up to
+ * 64 KiB, but rank 0's link would lose that at 1 Gbit/s. Up to SMALL_BYTES the number of consecutive messages decides:
+ * direct has fewest. Beyond, the bytes of the busiest rank: a ring or chain has fewest. */
 enum { FEW_BYTES = 2048, SMALL_BYTES = 64 * 1024 };
 
 static enum el_comm_algorithm choose(const struct el_comm_shape *shape)

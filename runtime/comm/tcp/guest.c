@@ -16,9 +16,9 @@ static const int64_t ONE_OF_MANY_NS = 2000000000;
 struct visit {
     const struct el_rendezvous *rendezvous;
     int64_t deadline_ns;
-    int port;                   /* tried last */
-    bool over;                  /* retrying is useless */
-    char why[EL_TCP_WHY_BYTES]; /* the last attempt's failure */
+    int port;
+    bool over;
+    char why[EL_TCP_WHY_BYTES];
 };
 
 /* Waits for a verdict; false: not rank 0 of any job, or it has closed. */
@@ -49,7 +49,7 @@ static bool say_hello(struct visit *visit, int socket, enum el_tcp_channel chann
     return hear(visit, socket, deadline_ns, answer_p);
 }
 
-/* One attempt at visit->port. EL_ERR_ABSENT: retry. */
+/* EL_ERR_ABSENT: retry. */
 static enum el_status knock(struct visit *visit, enum el_tcp_channel channel, int *socket_p)
 {
     const struct el_rendezvous *r = visit->rendezvous;
@@ -72,7 +72,6 @@ static enum el_status knock(struct visit *visit, enum el_tcp_channel channel, in
     return EL_OK;
 }
 
-/* Cycles through the ports with growing pauses. */
 static enum el_status knock_until_heard(struct visit *visit, int *socket_p)
 {
     const struct el_rendezvous *r = visit->rendezvous;

@@ -15,7 +15,6 @@
 /* TICK_NS: interval of checking silent guests. GUESTS_MAX: one more replaces the longest silent one. */
 enum { GUESTS_MAX = 64, SILENCE_S = 5, TICK_NS = 500000000 };
 
-/* Connected, hello incomplete. */
 struct guest {
     int socket;
     int64_t since_ns;
@@ -30,8 +29,8 @@ struct meeting {
     int listener, n_missing; /* connections */
     struct guest guests[GUESTS_MAX];
     int n_guests, n_strays;
-    char stray[EL_TCP_ADDRESS_BYTES]; /* the last one's address */
-    char contradiction[160];          /* the last rank that contradicts us; "": none */
+    char stray[EL_TCP_ADDRESS_BYTES];
+    char contradiction[160]; /* the last rank that contradicts us; "": none */
     struct pollfd *polls;
 };
 
@@ -150,7 +149,6 @@ static void admit(struct meeting *m, int i)
     }
 }
 
-/* Reads from guest `i`. */
 static void listen_to(struct meeting *m, int i)
 {
     struct guest *guest = &m->guests[i];
@@ -208,7 +206,6 @@ static enum el_status receive_all(struct meeting *m)
     return EL_OK;
 }
 
-/* The socket passed in, or the first free port. */
 static enum el_status open_listener(const struct el_rendezvous *r, int *listener_p)
 {
     int n_ports = r->n_ports > 1 ? r->n_ports : 1, number = 0;

@@ -1,5 +1,4 @@
-/* Sends into a rank's mailbox and receives from one's own. On the wire: head and bytes one way, the count of bytes
- * taken the other way. */
+/* On the wire: head and bytes one way, the count of bytes taken the other way. */
 #include "runtime/comm/tcp/comm_tcp.h"
 
 #include <errno.h>
@@ -134,7 +133,6 @@ void el_tcp_mail_clear(struct el_tcp_post *post)
     }
 }
 
-/* The oldest with the tag; NULL: none. */
 static struct el_tcp_letter *find(struct el_tcp_group *group, struct el_tcp_post *post, int tag)
 {
     pthread_mutex_lock(&group->mutex);

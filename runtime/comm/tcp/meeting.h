@@ -41,13 +41,12 @@ struct el_tcp_answer {
     char text[EL_TCP_ANSWER_TEXT_BYTES];
 };
 
-/* Rank 0: fills links[1..size). Errors: as el_bootstrap_open_tcp; then all links are closed. */
+/* Rank 0: fills links[1..size). Errors: as el_bootstrap_open_tcp; then closes all links. */
 enum el_status el_tcp_host(const struct el_rendezvous *rendezvous, struct el_tcp_link *links);
 enum el_status el_tcp_visit(const struct el_rendezvous *rendezvous, struct el_tcp_link *link);
 
 /* A hash of the job's token and secret. */
 uint64_t el_tcp_token(const struct el_rendezvous *rendezvous);
-/* From now on. */
 int64_t el_tcp_deadline_ns(const struct el_rendezvous *rendezvous);
 double el_tcp_patience_s(const struct el_rendezvous *rendezvous);
 void el_tcp_link_close(struct el_tcp_link *link);

@@ -1,6 +1,5 @@
-/* Connections of the communicator `tcp`. Each rank listens on a port of its own as long as the communicator is open;
- * all know all addresses. Who has something to send connects: the other side's kernel accepts, so no order can
- * deadlock. */
+/* Each rank listens on a port of its own; all know all addresses. Who has something to send connects: the other side's
+ * kernel accepts, so no order can deadlock. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -67,7 +66,6 @@ uint64_t el_tcp_mesh_key(void)
     return (uint64_t)el_clock_ns() ^ (uint64_t)getpid() << 40; /* old kernel: only hard to guess */
 }
 
-/* Shares all rows and rank 0's key. Collective. */
 static enum el_status share_list(struct el_tcp_group *group, struct el_bootstrap *bootstrap, const char *row)
 {
     char *rows = calloc((size_t)group->size, EL_TCP_ROW_BYTES);
@@ -144,7 +142,6 @@ static struct el_tcp_guest dismiss(struct el_tcp_group *group, int i)
     return guest;
 }
 
-/* Reads from guest `i`; refuses strangers. */
 static void hear(struct el_tcp_group *group, int i)
 {
     struct el_tcp_guest *guest = &group->guests[i];
@@ -177,7 +174,7 @@ void el_tcp_mesh_take(struct el_tcp_group *group)
         int number = el_tcp_accept(group->listener, el_clock_ns(), &socket);
         if (group->n_guests == EL_TCP_GUESTS || (number == EMFILE && group->n_guests > 0))
             close(dismiss(group, 0).socket);
-        if (number != 0) return; /* none pending */
+        if (number != 0) return;
         group->guests[group->n_guests] = (struct el_tcp_guest){.socket = socket, .since_ns = el_clock_ns()};
         hear(group, group->n_guests++);
     }

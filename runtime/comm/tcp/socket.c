@@ -1,4 +1,3 @@
-/* Sockets over getaddrinfo, poll and the non-blocking calls. */
 #include "runtime/comm/tcp/socket.h"
 
 #include <errno.h>
@@ -74,7 +73,6 @@ static int listen_at(const struct sockaddr *address, socklen_t length, int *list
     return 0;
 }
 
-/* IPv6 with IPv4; without IPv6, IPv4. */
 static int listen_everywhere(int port, int *listener_p)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
@@ -214,6 +212,5 @@ void el_tcp_address(int socket, bool other_side, char text[EL_TCP_ADDRESS_BYTES]
     if (number != 0) return;
     if (getnameinfo((struct sockaddr *)&address, length, text, EL_TCP_ADDRESS_BYTES, NULL, 0, NI_NUMERICHOST) != 0)
         snprintf(text, EL_TCP_ADDRESS_BYTES, "?");
-    /* An IPv4 address from an IPv6 socket. */
     if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.')) memmove(text, text + 7, strlen(text + 7) + 1);
 }

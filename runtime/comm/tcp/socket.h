@@ -1,6 +1,5 @@
-/* Sockets of the bootstrap and the communicator `tcp`. Functions return 0 or an errno: ETIMEDOUT at the deadline,
- * ECONNRESET where the other side closed. Deadlines are el_clock_ns() values; negative: none. Sockets are
- * close-on-exec and block unless said otherwise. */
+/* Sockets of `tcp`. Functions return 0 or an errno: ETIMEDOUT at the deadline, ECONNRESET where the other side closed.
+ * Deadlines are el_clock_ns() values; negative: none. Sockets are close-on-exec, and block unless said otherwise. */
 #pragma once
 
 #include <stdbool.h>

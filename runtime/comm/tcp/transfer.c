@@ -20,7 +20,7 @@ enum { SEND_BYTES = 512 * 1024 };
 /* A message in flight; peer < 0: none. */
 struct stream {
     int round, peer, socket;
-    size_t head_done; /* bytes of the header */
+    size_t head_done;
     char *at;
     const char *own; /* what to combine incoming data with; NULL: they overwrite */
     bool last;
@@ -163,7 +163,6 @@ static enum el_status check_header(const struct transfer *t)
     return el_comm_fail_different("tcp", t->group->rank, t->task, t->in.peer, &other);
 }
 
-/* Combines the whole elements in the inbox. */
 static void combine(struct transfer *t, size_t got)
 {
     struct stream *in = &t->in;
@@ -211,7 +210,6 @@ static enum el_status pull(struct transfer *t, bool *moved_p)
     return EL_OK;
 }
 
-/* Starts the next messages where possible. */
 static enum el_status go_on(struct transfer *t, bool *moved_p)
 {
     bool out = is_over(&t->out), in = is_over(&t->in);

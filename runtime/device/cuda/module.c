@@ -8,7 +8,6 @@
 #include "runtime/base/module.h"
 #include "runtime/device/cuda_api.h"
 
-/* Set by the build. */
 #ifndef EL_CUDA_CAPABILITY_MIN
 #define EL_CUDA_CAPABILITY_MIN 75
 #endif
@@ -26,7 +25,6 @@ _Static_assert((int)EL_CUDA_ERROR_DRIVER_MISMATCH == (int)cudaErrorSystemDriverM
 _Static_assert((int)EL_CUDA_ERROR_COMPATIBILITY == (int)cudaErrorCompatNotSupportedOnDevice, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_UNKNOWN == (int)cudaErrorUnknown, "CUDA's codes");
 
-/* NVML's declaration. */
 struct nvml_memory {
     unsigned long long total, free, used;
 };

@@ -1,5 +1,3 @@
-/* Turns, waiting, stopping together, and a thread that watches the other processes. Global, since MPI allows one world
- * per process. */
 #include "runtime/comm/mpi/module/comm_mpi.h"
 
 #include <pthread.h>
@@ -21,13 +19,12 @@ static struct {
     bool running;
     pthread_mutex_t lock;
     pthread_cond_t news;
-    bool ends; /* under the lock */
+    bool ends;
     struct el_presence *presence;
     char reason[128];
     _Atomic bool lost;
 } watch;
 
-/* Whether the watch ends within this time. */
 static bool ends_within(int ms)
 {
     int64_t until_ns = el_clock_ns() + (int64_t)ms * 1000000;
@@ -262,7 +259,6 @@ enum el_status el_mpi_wait(MPI_Request *a, MPI_Request *b, struct el_mpi_alarm *
     return EL_OK;
 }
 
-/* Compares the cores that this host's ranks may use with their number. */
 static enum el_status look_at_cores(struct patience *patience_p)
 {
     MPI_Comm host;

@@ -1,7 +1,6 @@
-/* The communicator `mpi`: a rank's state, how a failure reaches the others, and collectives over point-to-point
- * messages (rounds.h), in segments.
+/* Collectives over point-to-point messages (rounds.h), in segments.
  *
- * It does not use MPI's collectives: their order of combining is the library's, and they cannot be cancelled, so
+ * MPI's own collectives are not used: their order of combining is the library's, and they cannot be cancelled, so
  * MPI_Iallreduce would write into freed memory after a rank gave up. Measured on two ranks sharing a core: from 4 to
  * 64 MiB the CPU time is within a tenth of MPI_Iallreduce's, at 1 MiB a sixth more. */
 #include "runtime/comm/mpi/module/comm_mpi.h"
@@ -15,14 +14,12 @@
 /* SEGMENT_BYTES: long enough to hide a message's start, short enough to combine from the cache. */
 enum { TAG_DATA = 1, TAG_BARRIER = 3, SWAP_BYTES = 16 * 1024, SEGMENT_BYTES = 256 * 1024 };
 
-/* A range to transfer; bytes 0: none. */
 struct stretch {
     char *at;
     size_t bytes;
     int peer;
 };
 
-/* Length of the segment at `begin`; 0 behind the end. */
 static size_t segment(const struct stretch *stretch, size_t begin)
 {
     if (begin >= stretch->bytes) return 0;
@@ -232,7 +229,6 @@ static enum el_status create(int rank, int size, struct el_mpi_group **group_p)
     return EL_OK;
 }
 
-/* Ranks open together between steps, so nobody needs a turn while the library waits. */
 static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
 {
     struct el_mpi_group *group = NULL;

@@ -1,4 +1,3 @@
-/* Mail, and a thread that keeps MPI progressing for it. */
 #include "runtime/comm/mpi/module/comm_mpi.h"
 
 #include <stdlib.h>
@@ -74,7 +73,6 @@ static enum el_status call_postman(struct el_mpi_group *group)
     return EL_OK;
 }
 
-/* Handles a message that wraps. */
 static int send_from(struct el_mpi_group *group, const struct el_mpi_box *box, int tag, struct el_mpi_letter *letter)
 {
     size_t first = group->mail.bytes - box->next;

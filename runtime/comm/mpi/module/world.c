@@ -48,7 +48,6 @@ static enum el_status wait_one(struct world *world, MPI_Request request)
     return may_begin(world);
 }
 
-/* First the lengths, then the texts concatenated. */
 static enum el_status gather_into(struct world *world, const char *text, int length, char **texts, int *numbers)
 {
     MPI_Request request;
