@@ -1,4 +1,4 @@
-/* Files and folders: mkdir -p, safe opening, small system files, and files that are written whole or not at all.
+/* mkdir -p, safe opening, small system files, and files that are written whole or not at all.
  *
  *     char temporary[EL_PATH_BYTES + 64];
  *     file = el_file_begin(path, temporary, sizeof temporary);       NULL, and errno
@@ -26,7 +26,6 @@ bool el_folder_remove(const char *path, bool (*is_ours)(const char *name));
 enum el_status el_file_open(const char *what, const char *path, int64_t most_bytes, int *file_p);
 /* The same as a stream; the caller closes it. */
 enum el_status el_file_stream(const char *what, const char *path, int64_t most_bytes, FILE **stream_p);
-/* The end of a path, short enough for a message. */
 const char *el_path_tail(const char *path);
 
 /* The rest of the first line that begins with `key`, cut to `bytes`. false, and "": no such line or file. */

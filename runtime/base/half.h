@@ -1,7 +1,7 @@
-/* IEEE 754 binary16 (f16) and bfloat16 (bf16), for which C has no type. Widening is exact. Narrowing rounds to nearest
- * even, overflows to infinity, passes through subnormals to zero; NaN stays NaN and becomes quiet. A sum, product or
- * quotient of halves computed in f32 and narrowed is correctly rounded (Figueroa, When is double rounding innocuous?,
- * 1995); for bf16 except subnormal products and quotients. Branch-free, so that loops vectorize. */
+/* IEEE 754 binary16 (f16) and bfloat16 (bf16). Narrowing rounds to nearest even, overflows to infinity, passes through
+ * subnormals to zero; NaN stays NaN and becomes quiet. A sum, product or quotient of halves computed in f32 and
+ * narrowed is correctly rounded (Figueroa, When is double rounding innocuous?, 1995); for bf16 except subnormal
+ * products and quotients. Branch-free, so that loops vectorize. */
 #pragma once
 
 #include <stdint.h>
@@ -47,8 +47,7 @@ EL_HOST_DEVICE static inline uint16_t el_f16_of_f32(float value)
 {
     uint32_t bits = el_f32_bits(value), size = bits & 0x7fffffff;
     uint32_t usual = (size - (112U << 23) + 0xfff + (size >> 13 & 1)) >> 13;
-    uint32_t small = el_f32_bits(el_f32_of_bits(size) + 0.5F) - 0x3f000000; /* the addition rounds to multiples of
-                                                                             * 2^-24 */
+    uint32_t small = el_f32_bits(el_f32_of_bits(size) + 0.5F) - 0x3f000000; /* the addition rounds to 2^-24 */
     uint32_t large = size > 0x7f800000 ? 0x7e00 | (size >> 13 & 0x3ff) : 0x7c00;
     uint32_t half = size >= 143U << 23 ? large : size < 113U << 23 ? small : usual;
     return (uint16_t)((bits >> 16 & 0x8000) | half);

@@ -1,4 +1,4 @@
-/* Finds and opens modules, which stay open: MPI above all does not survive dlclose. */
+/* Modules stay open: MPI does not survive dlclose. */
 #include "runtime/base/module.h"
 
 #include <dlfcn.h>
@@ -20,7 +20,6 @@ static bool is_safe(const char *path, const struct stat *program, const struct s
     return !(folder.st_mode & ~program->st_mode & S_IWOTH);
 }
 
-/* Checks each folder of `path` from byte `from` on. */
 static bool are_safe(const char *path, size_t from, const struct stat *program, const struct stat *beside)
 {
     char part[PATH_MAX];

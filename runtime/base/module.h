@@ -1,6 +1,5 @@
 /* Modules: heavy libraries (oneDNN, MPI, CUDA) are in shared objects `el_<name>.so`, opened at first use, so that the
- * program starts fast anywhere and an absent library is a reason, not a crash. A module exports one symbol: its table,
- * or a function that returns it. */
+ * program starts anywhere. A module exports one symbol: its table, or a function that returns it. */
 #pragma once
 
 #include <limits.h>
@@ -9,10 +8,10 @@
 
 #include "runtime/base/status.h"
 
-/* The program's own folder that has `file` ("": any): `beside` in the program's folder (a build), else `installed`
- * ("../lib/evenload/modules"); both relative, so that an installation can be moved. Its files are executed, so it is
- * refused if others may write to it, or its owner is not root, this user, or the owner of the program or its folder.
- * Errors: EL_ERR_ABSENT (without text) none, EL_ERR_INVALID refused. */
+/* The folder with `file` ("": any): `beside` in the program's folder (a build), else `installed`
+ * ("../lib/evenload/modules"). Its files are executed, so it is refused if others may write to it, or its owner is not
+ * root, this user, or the owner of the program or its folder. Errors: EL_ERR_ABSENT (without text), EL_ERR_INVALID:
+ * refused. */
 enum el_status el_own_folder(const char *beside, const char *installed, const char *file, char folder[PATH_MAX]);
 
 /* False: none, or refused. */
@@ -27,8 +26,7 @@ enum el_status el_module_open(const char *name, const char *symbol, void **symbo
 enum el_status el_module_table(const char *name, const char *symbol, const void **table_p);
 
 /* Opens `path`, with missing libraries from Python environments (pip's nvidia packages, conda): the program's own,
- * VIRTUAL_ENV, CONDA_PREFIX, the PATH's python3's, ~/.local, /usr/local. `name`: for errors. Errors: EL_ERR_ABSENT
- * with what is missing. */
+ * VIRTUAL_ENV, CONDA_PREFIX, the PATH's python3's, ~/.local, /usr/local. Errors: EL_ERR_ABSENT with what is missing. */
 enum el_status el_library_open(const char *name, const char *path, void **handle_p);
 /* NVML, initialized once; use dlsym(). Threads: any. Errors: EL_ERR_ABSENT: no driver, or it fails. */
 enum el_status el_nvml_library(void **library_p);

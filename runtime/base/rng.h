@@ -1,9 +1,7 @@
 /* Counter-based random numbers: a pure function of what they are for.
  *
- * Initial weights depend on (seed, parameter, element), dropout on (seed, step, node, global sample, element),
- * shuffling on (seed, epoch, position). So every split of the work draws the same numbers, and modes can be compared
- * bit for bit.
- *
+ * Weights depend on (seed, parameter, element), dropout on (seed, step, node, global sample, element), shuffling on
+ * (seed, epoch, position). So every split of the work draws the same numbers, and modes can be compared bit for bit.
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11). */
 #pragma once
 
@@ -16,8 +14,8 @@ enum el_rng_use { EL_RNG_INIT = 1, EL_RNG_DROPOUT, EL_RNG_SHUFFLE, EL_RNG_DATA, 
 
 struct el_rng_key {
     uint64_t seed;
-    uint32_t use; /* enum el_rng_use */
-    uint32_t id;  /* parameter, node, epoch, ... */
+    uint32_t use;
+    uint32_t id; /* parameter, node, epoch, ... */
 };
 
 /* Four 32-bit words for counter (a, b). */

@@ -94,7 +94,6 @@ static ssize_t hear_of_exec(int end, pid_t pid, int patience_ms, int *number_p)
     return got;
 }
 
-/* The pipe closes at exec, or brings the errno. */
 pid_t el_child_fork(void (*become)(const void *context), const void *context, int patience_ms)
 {
     int ends[2], number = 0;
@@ -138,7 +137,7 @@ static void wait_for_end(const struct el_child *children, int n, int64_t patienc
         if (file >= 0) polls[n_polls++] = (struct pollfd){.fd = file, .events = POLLIN};
     }
     if (old && patience_ns > OLD_KERNEL_NS) patience = (struct timespec){.tv_nsec = OLD_KERNEL_NS};
-    if (n_polls > 0 || old) ppoll(polls, (nfds_t)n_polls, &patience, NULL); /* else all have ended */
+    if (n_polls > 0 || old) ppoll(polls, (nfds_t)n_polls, &patience, NULL);
     for (int i = 0; i < n_polls; i++) close(polls[i].fd);
 }
 
@@ -192,8 +191,6 @@ int el_children_failed(const struct el_child *children, int n)
         if (children[i].ended && WIFSIGNALED(children[i].wait_status)) first = i;
     return first;
 }
-
-/* ---- a job's processes ---- */
 
 enum { CHUNK_BYTES = 65536, FOUND_MAX = 1024, ROUNDS = 20, KILL_NS = 500000000 };
 

@@ -1,4 +1,4 @@
-/* Child processes (one program, mpirun, or our launcher's ranks) and their descendants. Linux: reads /proc. */
+/* Child processes (a program, mpirun, or our own ranks) and their descendants, by /proc. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,15 +8,15 @@
 #include "runtime/base/status.h"
 
 struct el_child {
-    pid_t pid; /* also its process group */
+    pid_t pid;
     bool ended;
     int wait_status;    /* when ended */
-    double cpu_s;       /* when ended: including awaited descendants */
-    int64_t peak_bytes; /* when ended: the largest resident set among these */
+    double cpu_s;       /* likewise: including awaited descendants */
+    int64_t peak_bytes; /* likewise: the largest resident set */
 };
 
 struct el_child_spec {
-    const char *program; /* full path */
+    const char *program;
     char *const *command, *const *environment;
     const char *log; /* for stdout and stderr; NULL: `out` and `err` */
     int out, err;
@@ -24,39 +24,35 @@ struct el_child_spec {
     int kept_file;    /* inherited under the same number; -1: none */
 };
 
-/* Forks and returns when the child has become a program. `become` must exec, or return with errno on failure; only
- * async-signal-safe calls. A child that takes longer than `patience_ms` (-1: no limit) is killed. Returns the PID, or
- * -1 with errno. */
+/* Returns when the child has become a program; `become` must exec, or return with errno, and be async-signal-safe. A
+ * child that takes longer than `patience_ms` (-1: no limit) is killed. Returns the PID, or -1 with errno. */
 pid_t el_child_fork(void (*become)(const void *context), const void *context, int patience_ms);
-/* A child in its own group, with empty stdin and default signals. Returns after its exec. Errors: EL_ERR_IO with the
- * reason. */
+/* In its own group, with empty stdin and default signals. Returns after exec. Errors: EL_ERR_IO with the reason. */
 enum el_status el_child_start(const struct el_child_spec *spec, struct el_child *child_p);
 
 /* Blocks until another child ends or `patience_ns` passes; reaps. Returns whether all have ended. */
 bool el_children_wait(struct el_child *children, int n, int64_t patience_ns);
-/* Total CPU time, and the largest resident set. */
 void el_children_used(const struct el_child *children, int n, double *cpu_s_p, int64_t *peak_bytes_p);
-/* To the groups of running children. */
+/* To the groups of those running. */
 void el_children_signal(const struct el_child *children, int n, int signal);
 
 /* Of the children with a nonzero status: one killed by a signal, else the first; -1: none. */
 int el_children_failed(const struct el_child *children, int n);
 
-/* Identifies all of a job's processes: mpirun gives each rank its own group, so signals to a group do not reach the
- * job. */
+/* Identifies a job's processes: mpirun gives each rank its own group, so signals to a group do not reach the job. */
 #define EL_LAUNCH_TOKEN         "EL_LAUNCH_TOKEN"
 /* For a foreign program's job. */
 #define EL_LAUNCH_COMMAND_TOKEN "EL_SHELL_TOKEN"
-/* For our launcher's rank 0: the inherited socket's number. */
+/* For our own rank 0: the inherited socket. */
 #define EL_LAUNCH_LISTENER      "EL_LAUNCH_LISTENER"
 
-/* Kills each process with `token` ("EL_LAUNCH_TOKEN=...") in its environment until none is left, and reaps those that
- * became our children. Returns the number killed. */
+/* Kills all processes with `token` ("EL_LAUNCH_TOKEN=...") in their environment, and reaps those that became our
+ * children. Returns their number. */
 int el_process_set_kill(const char *token);
 
 enum { EL_NUMBERS_BYTES = 4096 };
 
-/* This process's children ("17 4711"); "" if the kernel does not tell. */
+/* "17 4711"; "": unknown. */
 void el_children_list(char numbers[EL_NUMBERS_BYTES]);
 /* Kills and reaps children not in `before`: adopted orphans, even without an environment. */
 void el_orphans_end(const char before[EL_NUMBERS_BYTES]);
@@ -69,7 +65,7 @@ void el_orphans_end(const char before[EL_NUMBERS_BYTES]);
  */
 struct el_guard {
     pid_t pid;
-    int life; /* a pipe's end that closes when this process ends */
+    int life;
 };
 
 /* `folder`: removed recursively; "": none. Errors: EL_ERR_IO. */

@@ -1,4 +1,3 @@
-/* Environments: what they tell about this process, and what a job's processes get. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -72,7 +71,6 @@ static const char *text_of(const char *(*get)(void *, const char *), void *conte
     return text ? text : "";
 }
 
-/* The rendezvous; needs rank and size in `place`. */
 static enum el_status read_meeting(const char *(*get)(void *, const char *), void *context,
                                    struct el_launch_place *place)
 {
@@ -94,7 +92,7 @@ static enum el_status read_meeting(const char *(*get)(void *, const char *), voi
     return EL_OK;
 }
 
-/* "RANK, WORLD_SIZE and MASTER_PORT" of those set, or not set; returns their number. */
+/* Lists those set, or not set; returns their number. */
 static int list_variables(const char *(*get)(void *, const char *), void *context, const char *const *names, bool set,
                           char text[NAMES_BYTES])
 {
@@ -157,7 +155,6 @@ enum el_status el_launch_environment(const char *(*get)(void *context, const cha
     return EL_OK;
 }
 
-/* Whether "NAME=value" begins with a word of the list. */
 static bool is_listed(const char *words, const char *variable)
 {
     for (size_t n; (n = strcspn(words, " ")) > 0; words += n + (words[n] == ' '))

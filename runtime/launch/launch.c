@@ -1,5 +1,4 @@
-/* Runs a job to its end: time-out, cancellation, cleanup, verdict. See mpirun.c, own.c (our ranks' rendezvous),
- * environment.c, children.c. */
+/* Time-outs, cancellation, cleanup and verdict of a job. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -22,7 +21,6 @@
 #include "runtime/launch/mpirun.h"
 #include "runtime/launch/own.h"
 
-/* The offset of the last `lines` lines. */
 static size_t find_lines(const char *text, size_t length, int lines)
 {
     size_t end = length;
@@ -95,21 +93,21 @@ struct launch {
     struct el_launch_spec spec;
     char log_dir[PATH_MAX];
     char token[96];
-    char scratch[EL_SCRATCH_BYTES], settings[3][128]; /* mpirun's temporary files, and the variables for them */
+    char scratch[EL_SCRATCH_BYTES], settings[3][128];
     int scratch_lock;
-    struct el_guard guard; /* removes them if this process is killed */
+    struct el_guard guard;
     char procs_text[16];
     char *program;
     char **command;
-    struct el_child *children; /* [n_children]: our ranks, or one process */
+    struct el_child *children; /* our ranks, or one process */
     int n_children;
     int64_t begin_ns;
-    int64_t oom_kills; /* before the job */
-    int failed;        /* the first child to fail; -1: none */
+    int64_t oom_kills;
+    int failed; /* -1: none */
     int64_t failed_ns;
     int64_t deserted_ns; /* when mpirun's last rank ended; 0: not yet */
-    bool stuck;          /* mpirun was ended for that */
-    int stopped;         /* result.stopped: the child */
+    bool stuck;
+    int stopped;
     int was_subreaper;
     char before[EL_NUMBERS_BYTES]; /* children that existed before */
 };
@@ -133,7 +131,7 @@ static enum el_status make_log_dir(struct launch *launch)
     if (!realpath(name, launch->log_dir)) return el_fail_errno("%s: log folder", name);
     if (access(launch->log_dir, W_OK | X_OK) != 0) return el_fail_errno("%s: cannot write into it", name);
     char path[PATH_MAX + 32];
-    for (int rank = 0; rank < launch->spec.procs; rank++) { /* an earlier job's */
+    for (int rank = 0; rank < launch->spec.procs; rank++) {
         snprintf(path, sizeof path, "%s/rank-%d.pid", launch->log_dir, rank);
         unlink(path);
         snprintf(path, sizeof path, "%s/rank-%d.log", launch->log_dir, rank);
@@ -174,7 +172,7 @@ static enum el_status make_settings(struct launch *launch)
     return el_guard_start(launch->token, launch->scratch, &launch->guard);
 }
 
-/* `more`: one rank's, NULL-terminated. The caller frees the result. */
+/* `more`: one rank's. The caller frees the result. */
 static enum el_status make_environment(const struct launch *launch, const char *const *more, char ***environment_p)
 {
     const char *const *given = launch->spec.environment;
@@ -334,7 +332,7 @@ static bool is_beyond_hope(const struct launch *launch)
            (launch->failed >= 0 && el_clock_ns() - launch->failed_ns > (int64_t)(launch->spec.grace_s * 1e9));
 }
 
-/* The failed rank and how, from the process or mpirun's output; without a rank, mpirun's text. */
+/* From the process or mpirun's output; without a rank, mpirun's text. */
 static void find_cause(const struct launch *launch, struct el_launch_result *result, char *words, size_t bytes)
 {
     if (launch->spec.procs == 1) result->failed_rank = 0;
@@ -373,7 +371,7 @@ static bool is_stuck(struct launch *launch)
     return launch->stuck;
 }
 
-/* The first child stopped by a signal; -1: none. */
+/* -1: none. */
 static int find_stopped(const struct launch *launch)
 {
     char path[48], state[16];
@@ -409,7 +407,6 @@ static bool watch(struct launch *launch, struct el_launch_result *result)
     }
 }
 
-/* SIGTERM, then SIGKILL; a stuck mpirun gets no grace. */
 static void end_job(const struct launch *launch)
 {
     double patience_s = launch->stuck ? 0 : launch->spec.grace_s;
@@ -467,7 +464,6 @@ static void explain(const struct launch *launch, int wait_status, struct el_laun
                  *words ? ": " : "", words);
 }
 
-/* Also ends all that the job started. */
 static struct el_launch_result see_through(struct launch *launch)
 {
     struct el_launch_result result = {.failed_rank = -1};

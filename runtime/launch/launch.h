@@ -9,12 +9,11 @@
  *     el_launch_environment(el_launch_getenv, NULL, &place);   was this process started as a rank?
  *     el_launch_rank_init();                                   ends with its parent, whatever ends that
  *
- * The launching process is no rank. When el_launch_run returns, all processes of the job are gone, even if mpirun was
- * killed: they are found by a token in their environment. Each rank writes LOG_DIR/rank-N.log (stdout and stderr),
- * mpirun LOG_DIR/launcher.log; LOG_DIR/rank-N.pid exists while ranks run.
- *
- * Our own ranks get torchrun's variables, a port that this process holds and rank 0 inherits, and a random shared
- * secret. The job does not inherit this process's MPI or Slurm identity; the user's OMPI_MCA_ settings override ours.
+ * The launching process is no rank. When el_launch_run returns, all processes of the job are gone: they are found by a
+ * token in their environment. Each rank writes LOG_DIR/rank-N.log, mpirun LOG_DIR/launcher.log; LOG_DIR/rank-N.pid
+ * exists while ranks run. Our own ranks get torchrun's variables, a port that this process holds and rank 0 inherits,
+ * and a random secret. The job does not inherit this process's MPI or Slurm identity; the user's OMPI_MCA_ settings
+ * override ours.
  *
  * Threads: one thread starts and awaits a job, and must live until its end (the job ends with it). */
 #pragma once
@@ -28,14 +27,13 @@
 enum el_launch_by { EL_LAUNCH_BY_MPIRUN, EL_LAUNCH_BY_OWN };
 
 struct el_launch_spec {
-    char *const *argv;    /* NULL-terminated; the program is looked up on PATH */
-    int procs;            /* 1: started directly; more: ranks on this host */
-    enum el_launch_by by; /* for several */
-    const char *log_dir;  /* made if missing (its parent must exist) */
-    int out, err; /* foreign single process: files for its output instead of logs; keeps its environment, nothing
-                   * outlives it. 0: none */
-    const char *const *environment; /* additional "NAME=value", NULL-terminated; may be NULL */
-    const char *numbered;           /* "NAME=value-" plus the rank, for EL_LAUNCH_BY_OWN; may be NULL */
+    char *const *argv; /* NULL-terminated; looked up on PATH */
+    int procs;         /* 1: started directly; more: ranks on this host */
+    enum el_launch_by by;
+    const char *log_dir; /* made if missing (its parent must exist) */
+    int out, err;        /* of a foreign single process, instead of logs; it keeps its environment. 0: none */
+    const char *const *environment; /* added "NAME=value", NULL-terminated; may be NULL */
+    const char *numbered;           /* "NAME=value-", completed by the rank, for our own; may be NULL */
     double timeout_s;               /* 0: none */
     double grace_s;                 /* from SIGTERM to SIGKILL; 0: 2 seconds */
     /* Optional: called about 10 times a second; false ends the job. */
@@ -44,28 +42,28 @@ struct el_launch_spec {
 };
 
 struct el_launch_result {
-    bool ok;         /* all ended with exit status 0 */
+    bool ok;         /* all exit statuses are 0 */
     int exit_status; /* of the process, the first failing rank if known, or mpirun; -1: by a signal */
-    int signal;      /* 0: none */
+    int signal;
     int failed_rank; /* the first; -1: none or unknown */
     bool timed_out;
-    bool stopped;       /* a process was in SIGSTOP at the time-out */
-    bool cancelled;     /* by `progress` */
-    bool out_of_memory; /* killed, while the kernel's out-of-memory killer was active on this host */
+    bool stopped; /* in SIGSTOP at the time-out */
+    bool cancelled;
+    bool out_of_memory; /* killed while the kernel's out-of-memory killer was active */
     double wall_s;
-    double cpu_s;       /* of all awaited processes (with mpirun: its own alone) */
+    double cpu_s;       /* with mpirun: its own */
     int64_t peak_bytes; /* the largest resident set */
-    char reason[512];   /* "" if ok; "rank 1 was killed by signal 9 (Killed)"; or mpirun's text */
+    char reason[512];   /* "rank 1 was killed by signal 9 (Killed)", or mpirun's text */
 };
 
-/* Blocks until the job ends. A failed job is EL_OK, with the reason in the result. Errors: EL_ERR_ABSENT (no mpirun:
- * with what to install; no such program), EL_ERR_IO (log folder, fork). */
+/* Blocking. A failed job is EL_OK, with the reason in the result. Errors: EL_ERR_ABSENT (no mpirun or program),
+ * EL_ERR_IO (log folder, fork). */
 enum el_status el_launch_run(const struct el_launch_spec *spec, struct el_launch_result *result_p);
 
-/* The last `lines` lines of a rank's log (rank < 0: mpirun's); "": none. */
+/* Of a rank, or mpirun (rank < 0). */
 void el_launch_log_tail(const char *log_dir, int rank, int lines, char *text, size_t bytes);
 
-/* Full path of a program on PATH or with a slash, for free(). Errors: EL_ERR_ABSENT. */
+/* For free(). Errors: EL_ERR_ABSENT. */
 enum el_status el_launch_find_program(const char *name, char **path_p);
 
 /* First thing in main: dies with its parent. Harmless elsewhere. */
@@ -74,14 +72,14 @@ void el_launch_rank_init(void);
 struct el_launch_place {
     bool is_rank;
     int rank, size, local_rank; /* -1: unknown */
-    int local_size;             /* on this host; -1: unknown */
-    const char *launcher;       /* "Open MPI", "PMIx", "PMI", "torchrun", "evenload"; "": no rank */
+    int local_size;
+    const char *launcher; /* "Open MPI", "PMIx", "PMI", "torchrun", "evenload"; "": no rank */
     /* Rank 0's host, from torchrun's variables; NULL: MPI ranks. */
     const char *host;
     int port, n_ports; /* n_ports from `port` on */
-    int listener;      /* our launcher's rank 0: the listening socket; else -1 */
+    int listener;      /* our own rank 0: the listening socket; else -1 */
     const char *token;
-    const char *secret; /* the ranks' shared secret; "" */
+    const char *secret; /* "" */
 };
 
 /* Set by users who start ranks by their own launcher. */
@@ -96,15 +94,14 @@ const char *el_launch_getenv(void *context, const char *name);
  * (`with_mpi`); the first value of a name wins. One block for free(); NULL: no memory. */
 char **el_launch_make_environment(char *const *from, const char *const *extra, bool with_mpi, bool is_ours);
 
-/* Whether the kernel's out-of-memory killer was active: all that can be known about a SIGKILL without the kernel log.
+/* Whether the kernel's out-of-memory killer was active: all that is known about a SIGKILL without the kernel log.
  *
  *     before = el_oom_kills("");
  *     ... a process is killed ...
  *     el_oom_explain(before, el_oom_kills(""), words, sizeof words);
  */
 
-/* Out-of-memory kills on this host since boot, memory cgroups included; -1: unknown (before Linux 4.13). `root`: ""
- * for this machine; for tests. */
+/* Kills on this host since boot; -1: unknown (before Linux 4.13). `root`: "", or a test's. */
 int64_t el_oom_kills(const char *root);
-/* Text to follow "killed by signal 9"; "" without a kill. Returns whether there was one. */
+/* Text to follow "killed by signal 9"; false, and "": no kill. */
 bool el_oom_explain(int64_t before, int64_t after, char *text, size_t bytes);

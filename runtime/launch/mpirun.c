@@ -1,4 +1,3 @@
-/* Calls mpirun, and reads its messages and its ranks' files. */
 #include "runtime/launch/mpirun.h"
 
 #include <ctype.h>
@@ -139,7 +138,6 @@ void el_mpirun_explain(const char *text, struct el_launch_result *result)
     if (!explain_abort(text, result) && !explain_signal(text, result)) explain_exit(text, result);
 }
 
-/* Appends with whitespace collapsed. */
 static void add_words(const char *text, size_t length, char *words, size_t bytes)
 {
     size_t used = strlen(words);

@@ -1,4 +1,3 @@
-/* A port of the loopback, and torchrun's variables. */
 #include "runtime/launch/own.h"
 
 #include <errno.h>
