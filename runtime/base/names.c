@@ -1,3 +1,4 @@
+/* Names of phases and tags, and sizes in words. */
 #include <stdio.h>
 
 #include "runtime/base/probe.h"

@@ -1,3 +1,4 @@
+/* Temporary folders that are always removed. */
 #include "runtime/base/scratch.h"
 
 #include <dirent.h>

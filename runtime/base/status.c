@@ -1,3 +1,4 @@
+/* Status texts and each thread's message. */
 #include "runtime/base/status.h"
 
 #include <errno.h>

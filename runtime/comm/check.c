@@ -1,3 +1,4 @@
+/* Checks an operation's arguments: a refusal is the caller's mistake. */
 #include "runtime/comm/member.h"
 
 static enum el_status check_link(const struct el_comm *comm, const struct el_comm_op *op)

@@ -1,3 +1,4 @@
+/* Chooses the backend by which members can reach each other. */
 #include <stdlib.h>
 #include <string.h>
 

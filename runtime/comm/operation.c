@@ -1,3 +1,4 @@
+/* An operation: its op in the program, its bytes, cases without transport, failures. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

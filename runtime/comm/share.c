@@ -1,3 +1,4 @@
+/* A gather to rank 0 and a broadcast of all; the kernel's names of its boot and namespaces. */
 #include "runtime/comm/share.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Tables of verbs, reductions and algorithms; tasks as headers and in error messages. */
 #include <inttypes.h>
 #include <stdio.h>
 

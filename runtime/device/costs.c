@@ -1,3 +1,4 @@
+/* Times from measured curves; see costs.h. */
 #include "runtime/device/costs.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Streams, events and graphs of the backend `cuda`. */
 #include <stdlib.h>
 
 #include "runtime/device/cuda.h"

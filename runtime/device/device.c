@@ -1,3 +1,4 @@
+/* The registry of backends, queries, and wrappers of the stream hooks. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Injected disturbances, known truths for measurements. */
 #include <string.h>
 
 #include "runtime/base/clock.h"

@@ -1,3 +1,4 @@
+/* Times from a machine's rates; see machine.h. */
 #include "runtime/device/machine.h"
 
 #include <math.h>

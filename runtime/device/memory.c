@@ -1,3 +1,4 @@
+/* A device's persistent buffers, its limit, its ledger, and copies to and from the host. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* A program's life and queries; issue.c fills it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* What environments tell about this process, and what a job's processes get. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Calls mpirun, and reads its messages and its ranks' files. */
 #include "runtime/launch/mpirun.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Finding and calling mpirun, and understanding its messages. */
 #pragma once
 
 #include "runtime/launch/launch.h"

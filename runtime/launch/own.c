@@ -1,3 +1,4 @@
+/* A loopback port, and torchrun's variables. */
 #include "runtime/launch/own.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Posts, meetings, members gone or late, and the choice of the path. */
 #include "runtime/comm/shared/engine.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* Flags over shared futexes. */
 #include "runtime/comm/shared/flag.h"
 
 #include <sched.h>

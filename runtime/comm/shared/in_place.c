@@ -1,3 +1,4 @@
+/* Operations in place, on memory that all members reach. */
 #include <string.h>
 
 #include "runtime/comm/combine.h"

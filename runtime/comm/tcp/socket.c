@@ -1,3 +1,4 @@
+/* Sockets over getaddrinfo, poll and the non-blocking calls. */
 #include "runtime/comm/tcp/socket.h"
 
 #include <errno.h>

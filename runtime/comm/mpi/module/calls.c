@@ -1,3 +1,5 @@
+/* Turns, waiting, stopping together, and watching the other processes. Global, since MPI allows one world per
+ * process. */
 #include "runtime/comm/mpi/module/comm_mpi.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* Mail, and a thread that keeps MPI progressing for it. */
 #include "runtime/comm/mpi/module/comm_mpi.h"
 
 #include <stdlib.h>
