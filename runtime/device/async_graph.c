@@ -21,9 +21,9 @@ struct el_async_graph {
     int64_t n_runs;
     char *pinned;
     size_t bytes;
-    size_t *at; /* [n_tasks] offsets in `pinned` of kernels' values */
-    struct values *values;
-    void *fork, **joins; /* events of the first stream, and [n_queues] of the others */
+    size_t *at;            /* [n_tasks] offsets in `pinned` of kernels' values */
+    struct values *values; /* [n_devices] */
+    void *fork, **joins;   /* events of the first stream, and [n_queues] of the others */
 };
 
 static struct el_device *device_of(const struct el_program *program, int id)

@@ -63,11 +63,11 @@ struct el_task {
     struct el_call_group group;
     bool awaited;
     struct el_call_message message;
-    int message_number;          /* among equal messages of this program */
-    int64_t alone_ns, beside_ns; /* simulated: its time alone, and beside others */
-    double busy_before_ns;       /* scratch of beside.c */
-    double stretch;              /* injected factor on a kernel's time; 0: none */
-    int64_t pause_ns;
+    int message_number;                     /* among equal messages of this program */
+    int64_t alone_ns, beside_ns;            /* simulated: its time alone, and beside others */
+    double busy_before_ns;                  /* scratch of beside.c */
+    double stretch;                         /* injected factor on a kernel's time; 0: none */
+    int64_t pause_ns;                       /* injected */
     struct el_view views[EL_ARGS_POINTERS]; /* copy: destination, source */
     struct el_buffer *workspace;
     union {
@@ -97,7 +97,7 @@ struct el_queue {
     int index; /* in program->queues */
     int n_tasks;
     size_t room;
-    int *tasks;
+    int *tasks;      /* ids */
     int64_t free_ns; /* simulated: the end of the last resolved op */
     int beside;      /* scratch of beside.c */
     int n_pending;
@@ -120,13 +120,13 @@ struct el_async_device {
 
 /* Made at the end of building an asynchronous program (execute_async.c). */
 struct el_async_run {
-    int *order; /* [n_tasks] issue order: a group's calls are adjacent */
-    void **streams;
+    int *order;          /* [n_tasks] issue order: a group's calls are adjacent */
+    void **streams;      /* [n_queues] */
     void **done;         /* [n_tasks] events of awaited ops; else NULL */
     void **begin, **end; /* [n_tasks] timed events; NULL before the first timed run, and for host calls */
     bool *follows;       /* [n_tasks] it begins at the end of the op before on its stream */
     int n_devices;
-    struct el_async_device *devices;
+    struct el_async_device *devices; /* [n_devices] */
     const struct el_device *active;
     int64_t queue_ns;             /* host time to queue the last run, without waiting */
     struct el_async_graph *graph; /* NULL: none (async_graph.c) */
@@ -151,9 +151,9 @@ struct el_program {
     struct el_error error;
     bool ended;
     bool wants_graph;
-    struct el_types *types; /* element types in memory (types.c); NULL: unchecked */
-    const struct el_program *lender;
-    bool has_borrowed; /* all arenas are borrowed */
+    struct el_types *types;          /* element types in memory (types.c); NULL: unchecked */
+    const struct el_program *lender; /* of memory; NULL: none */
+    bool has_borrowed;               /* all arenas are borrowed */
     int n_tasks;
     size_t task_room, info_room, label_room;
     struct el_task *tasks;
@@ -171,7 +171,7 @@ struct el_program {
     struct el_queue **queues;
     int n_devices;
     size_t device_room;
-    struct el_step_memory *memory;
+    struct el_step_memory *memory; /* [n_devices] */
     int n_buffers;
     size_t buffer_room;
     struct el_step_buffer **buffers;
@@ -190,15 +190,15 @@ struct el_program {
     bool timed;
     bool wall_only; /* without CPU time */
     const struct el_watch *watch;
-    _Atomic uint32_t run; /* counts runs; an op is done when its `done` is equal */
-    _Atomic uint32_t *done;
+    _Atomic uint32_t run;   /* counts runs; an op is done when its `done` is equal */
+    _Atomic uint32_t *done; /* [n_tasks] */
     _Atomic uint32_t pending;
     _Atomic uint32_t failed;  /* 1: a task failed, the rest is skipped */
     _Atomic uint32_t claimed; /* who stores run_error */
     struct el_error run_error;
-    struct el_async_run *async;
-    struct el_ordered *order; /* [n_tasks] simulated: order of resolution; NULL in a joint */
-    struct el_joint *joint;   /* NULL: resolved alone */
+    struct el_async_run *async; /* NULL if synchronous */
+    struct el_ordered *order;   /* [n_tasks] simulated: order of resolution; NULL in a joint */
+    struct el_joint *joint;     /* NULL: resolved alone */
     int joint_member;
     int64_t span_error_ns;
     int n_wait_hooks;
@@ -288,7 +288,7 @@ enum el_status el_inject_open(struct el_device *device);
 enum el_status el_inject_begin_step(struct el_device *device);
 double el_inject_stretch(struct el_device *device, const char *label);
 int64_t el_inject_pause_ns(struct el_device *device, const char *label);
-/* Until `ratio` times the time since `begin_ns`. */
+/* Uses the core until `ratio` times the time since `begin_ns` has passed. */
 void el_inject_spin(int64_t begin_ns, double ratio);
 
 /* device.c: any backend. */

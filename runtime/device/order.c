@@ -27,12 +27,12 @@ struct ordering {
     int n_programs, n_ops;
     bool all;                    /* groups must be complete */
     int *first_op, *first_queue; /* [n_programs + 1]: offsets into all ops and queues */
-    int *program_of;
-    int *group_of;
-    struct el_op_at *sender; /* [n_ops]: of the message it receives; program -1: none */
-    int *hangs;              /* [n_ops]: the first queue hanging on it; -1 */
-    bool *placed;
-    struct head *heads;
+    int *program_of;             /* [n_queues] */
+    int *group_of;               /* [n_ops]; -1: none */
+    struct el_op_at *sender;     /* [n_ops]: of the message it receives; program -1: none */
+    int *hangs;                  /* [n_ops]: the first queue hanging on it; -1 */
+    bool *placed;                /* [n_ops] */
+    struct head *heads;          /* [n_queues] */
     int n_groups;
     struct group *groups;
     struct el_ordered *calls; /* by group, in issue order */

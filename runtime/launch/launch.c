@@ -99,7 +99,7 @@ struct launch {
     char procs_text[16];
     char *program;
     char **command;
-    struct el_child *children; /* our ranks, or one process */
+    struct el_child *children; /* [n_children]: our ranks, or one process */
     int n_children;
     int64_t begin_ns;
     int64_t oom_kills;

@@ -13,7 +13,7 @@ struct staged {
     void *inner_state;
     struct el_comm_place place;
     int rank, size;
-    void *host;
+    void *host; /* [bytes] */
     size_t bytes;
     struct el_device **devices; /* [size], all members': for direct messages; NULL: through the host */
     struct el_lent_memory boxes;

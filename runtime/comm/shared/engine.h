@@ -64,8 +64,8 @@ struct el_shared_ways {
 struct el_shared {
     const char *kind;
     int rank, size;
-    struct el_shared_face *faces;
-    struct el_shared_care *care; /* NULL: memory outlives its member */
+    struct el_shared_face *faces; /* [size] */
+    struct el_shared_care *care;  /* NULL: memory outlives its member */
     const struct el_shared_ways *ways;
     void *owner;
     char *scratch; /* [scratch_bytes], reachable by all */

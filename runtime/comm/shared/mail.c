@@ -25,7 +25,7 @@ struct el_shared_link {
 /* One end's private state. */
 struct end {
     struct el_shared_link *link;
-    char *box;
+    char *box; /* [bytes] */
     uint32_t n_put, n_gone;
     size_t used, next; /* sender: bytes in the box as far as it knows; start of the next message */
     bool taken[NOTES]; /* receiver: messages taken before an older one */
@@ -33,7 +33,7 @@ struct end {
 
 struct el_shared_mail {
     size_t bytes;
-    struct end *to, *from;
+    struct end *to, *from; /* [size] */
 };
 
 size_t el_shared_links_bytes(int size)

@@ -157,7 +157,7 @@ static enum el_status join(struct el_tcp_group *group, const struct el_comm_spli
 }
 
 struct desk {
-    struct card *cards;
+    struct card *cards; /* [size] of the parent */
     uint64_t *words;
     int *members;
 };

@@ -76,8 +76,8 @@ struct el_tcp_group {
     const char *kind;
     bool of_job; /* the bootstrap's */
     int rank, size;
-    uint64_t key; /* of this group; a connection without it is refused */
-    struct el_tcp_peer *peers;
+    uint64_t key;              /* of this group; a connection without it is refused */
+    struct el_tcp_peer *peers; /* [size] */
     int listener, n_guests;
     struct el_tcp_guest guests[EL_TCP_GUESTS]; /* the attendant's, by arrival */
     int news;                                  /* wakes the running operation */
@@ -87,7 +87,7 @@ struct el_tcp_group {
     pthread_t attendant;
     int64_t timeout_ns, deadline_ns; /* 0: none */
     uint64_t collectives;
-    char *inbox;
+    char *inbox; /* [EL_TCP_INBOX_BYTES] */
     size_t mailbox_bytes;
     char *scratch; /* [scratch_bytes] */
     size_t scratch_bytes;

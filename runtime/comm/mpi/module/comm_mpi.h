@@ -120,7 +120,7 @@ struct el_mpi_group {
     bool running;              /* an operation, which then handles an alarm itself */
     MPI_Request in[2], out[2]; /* of the running operation, for el_mpi_alarm_give_up */
     char *inbox[2];            /* [SEGMENT_BYTES] each: segments to combine */
-    char *scratch;
+    char *scratch;             /* [scratch_bytes] */
     size_t scratch_bytes;
     struct el_mpi_mail mail;
 };
