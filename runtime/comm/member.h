@@ -19,10 +19,10 @@ struct el_comm {
     const char *name;  /* NULL: none */
     uint64_t number;   /* identifies the group in the job */
     uint64_t n_split;
-    bool together;              /* one thread issues for all members here */
-    struct el_comm *first;      /* of this process's members; outlives all operations */
-    struct el_comm_part *parts; /* the first member's: [n_parts] */
-    int n_parts;
+    bool together;               /* one thread issues for all members here */
+    struct el_comm *first;       /* of this process's members; outlives all operations */
+    struct el_comm_part *parts;  /* the first member's: [n_parts] */
+    int n_parts;                 /* members in this process */
     bool *partners;              /* [size], with open mailboxes; NULL: none */
     struct el_buffer *mailboxes; /* NULL: none, or the backend's own */
     size_t mailbox_bytes;

@@ -39,22 +39,22 @@ struct el_inject {
     double disk_ms;               /* added to each read of its loader */
     int64_t worker_dies_at;       /* the loader's worker of this batch ends; 0: none */
     int64_t kill_step, stop_step; /* its process dies, or stops, before this step; 0: none */
-    int64_t come_step;
-    double wire_ms_per_mib; /* added to its collectives per MiB of payload */
-    double wrong;           /* added to the first element of each collective's result */
-    int64_t leak_bytes;     /* device memory leaked per step, outside the ledger */
-    int64_t most_bytes;     /* limit of both: what the machine can spare */
-    int64_t oversize_bytes; /* likewise, once at opening */
+    int64_t come_step;            /* the job is told of a new device */
+    double wire_ms_per_mib;       /* added to its collectives per MiB of payload */
+    double wrong;                 /* added to the first element of each collective's result */
+    int64_t leak_bytes;           /* device memory leaked per step, outside the ledger */
+    int64_t most_bytes;           /* limit of both: what the machine can spare */
+    int64_t oversize_bytes;       /* likewise, once at opening */
 };
 
 struct el_device_spec {
-    const char *backend;
-    int index; /* within the backend; shared by devices on one GPU */
-    int position;
-    int n_cores; /* compute cores; 0: not bound */
+    const char *backend; /* "cpu", "null", "sim", "cuda" */
+    int index;           /* within the backend; shared by devices on one GPU */
+    int position;        /* within the job */
+    int n_cores;         /* compute cores; 0: not bound */
     int cores[EL_DEVICE_CORES_MAX];
-    int comm_core; /* core of the communication streams + 1; 0: the compute stream's */
-    size_t memory_limit_bytes;
+    int comm_core;                         /* core of the communication streams + 1; 0: the compute stream's */
+    size_t memory_limit_bytes;             /* 0: the machine's */
     const struct el_kernel_table *kernels; /* NULL: the backend's choice */
     bool tf32;                             /* GPUs: matrix products in TF32 */
     struct el_inject inject;
@@ -120,8 +120,8 @@ static inline struct el_view el_view_host(void *host)
 struct el_backend_facts {
     bool computes; /* kernels run: losses and weights are meaningful */
     bool simulated;
-    bool gpu;
-    bool on_host;
+    bool gpu;     /* asynchronous streams */
+    bool on_host; /* this host's cores and memory */
 };
 struct el_backend_facts el_backend_facts(const char *backend);
 
@@ -144,7 +144,7 @@ size_t el_device_alignment(const struct el_device *device, enum el_dtype dtype);
 bool el_device_is_left(void);
 /* The compute cores, borrowed in *cores_p; returns their number, 0: not bound. */
 int el_device_cores(const struct el_device *device, const int **cores_p);
-void el_device_limit_memory(struct el_device *device, size_t bytes);
+void el_device_limit_memory(struct el_device *device, size_t bytes); /* 0: the machine's */
 size_t el_device_memory_limit(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
 /* How many issued ops `op` or `pause` matched. */
@@ -173,7 +173,7 @@ enum el_status el_device_stream_check(struct el_device *device, int stream);
 enum el_status el_device_enqueue_wait(struct el_device *device, int stream, struct el_device *other, int other_stream);
 /* An event of an asynchronous device; later work of any device of the backend waits for its latest record. */
 enum el_status el_device_event_open(struct el_device *device, void **event_p);
-void el_device_event_close(struct el_device *device, void *event);
+void el_device_event_close(struct el_device *device, void *event); /* NULL is legal */
 enum el_status el_device_enqueue_record(struct el_device *device, int stream, void *event);
 enum el_status el_device_enqueue_wait_event(struct el_device *device, int stream, void *event);
 /* Queues a kernel without workspace or preparation; fills in args->native. Errors: EL_ERR_ABSENT. */
@@ -192,7 +192,7 @@ enum el_status el_device_resident(struct el_device *device, int64_t *bytes_p);
  * EL_ERR_HOST_MEMORY. */
 enum el_status el_device_alloc(struct el_device *device, enum el_tag tag, size_t bytes, const char *name,
                                struct el_buffer **buffer_p);
-void el_device_free(struct el_buffer *buffer);
+void el_device_free(struct el_buffer *buffer); /* NULL is legal */
 
 /* Device memory mapped by others; release(owner) is called once. */
 struct el_lent_memory {
@@ -209,7 +209,7 @@ enum el_status el_device_has_room(const struct el_device *device, enum el_tag ta
 /* Host memory for copies, pinned where the backend can; free by el_device_host_free. Between steps. Errors:
  * EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
 enum el_status el_device_host_alloc(struct el_device *device, bool pinned, size_t bytes, void **memory_p);
-void el_device_host_free(struct el_device *device, bool pinned, void *memory);
+void el_device_host_free(struct el_device *device, bool pinned, void *memory); /* NULL is legal */
 
 /* Blocking copies, only between steps. No-ops on a simulated device (read gives zeros). */
 enum el_status el_device_write(struct el_view destination, const void *host, size_t bytes);

@@ -17,7 +17,7 @@ struct el_joint;
 
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_joint_create(int n_members, struct el_joint **joint_p);
-void el_joint_destroy(struct el_joint *joint);
+void el_joint_destroy(struct el_joint *joint); /* NULL is legal */
 /* Before el_program_end. */
 void el_program_join(struct el_program *program, struct el_joint *joint, int member);
 /* Makes all members' runs, now and later, return EL_ERR_PEER. NULL is legal. */

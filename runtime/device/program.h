@@ -93,7 +93,7 @@ struct el_call_op {
     enum el_status (*run)(const struct el_call_args *args);
     void *context;
     const void *arguments; /* copied; NULL: none */
-    size_t argument_bytes;
+    size_t argument_bytes; /* at most EL_CALL_ARGUMENT_BYTES */
     struct el_view views[EL_ARGS_POINTERS];
     double bytes;
     const char *communicator; /* for el_op_info */
@@ -110,7 +110,7 @@ enum el_copy_how {
 };
 
 enum el_status el_program_create(struct el_program **program_p);
-void el_program_destroy(struct el_program *program);
+void el_program_destroy(struct el_program *program); /* NULL is legal */
 
 enum el_status el_program_alloc(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
                                 const char *name, struct el_buffer **buffer_p);
