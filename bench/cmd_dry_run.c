@@ -38,7 +38,7 @@ static enum el_status predict_step(const struct el_trial *trial, const struct el
 /* Defaults that the forecast depends on. */
 static json_t *assumed(const struct el_options *given, const struct el_trial *trial)
 {
-    static const char *const names[] = {"classes", "batch", "dtype", "optimizer", "data", NULL};
+    static const char *const names[] = {"classes", "batch", "precision", "optimizer", "data", NULL};
     struct el_options resolved;
     json_t *assumptions = json_object();
     el_trial_options(trial, &resolved);
@@ -49,7 +49,8 @@ static json_t *assumed(const struct el_options *given, const struct el_trial *tr
         if (!el_option_given(given, sizes->name))
             json_object_set(assumptions, sizes->name, json_object_get(echo, sizes->name));
     for (int i = 0; names[i]; i++)
-        if (!el_option_given(given, names[i]) && !el_option_given(given, "batch-per-device"))
+        if (!el_option_given(given, names[i]) && !el_option_given(given, "batch-per-device") &&
+            (strcmp(names[i], "precision") || !el_option_given(given, "dtype")))
             json_object_set(assumptions, names[i], json_object_get(echo, names[i]));
     json_decref(echo);
     return assumptions;

@@ -39,8 +39,11 @@ static json_t *variants_of(const struct el_mode_info *mode)
 static json_t *options_of(const struct el_mode_info *mode)
 {
     json_t *names = json_array();
-    for (const struct el_mode_option *const *row = mode->options; row && *row; row++)
-        json_array_append_new(names, json_sprintf("--%s", (*row)->name));
+    for (const struct el_mode_option *const *row = mode->options; row && *row; row++) {
+        char called[64];
+        el_option_called(el_option_of_command(EL_CMD_RUN, (*row)->name), EL_CMD_RUN, called, sizeof called);
+        json_array_append_new(names, json_string(called));
+    }
     return names;
 }
 

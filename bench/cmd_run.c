@@ -1,6 +1,7 @@
 /* `evenload run`: this process is never a rank (see cmd_run_rank.c). */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -74,7 +75,10 @@ static enum el_status check_checkpoint_options(const struct el_options *options)
     static const char *const names[] = {"checkpoint-every", "checkpoint-keep", "checkpoint-async"};
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !*options->checkpoint; i++)
         if (el_option_given(options, names[i]))
-            return el_fail(EL_ERR_INVALID, "--%s: no checkpoints are written: add --checkpoint DIR", names[i]);
+            return el_fail(EL_ERR_INVALID,
+                           "--checkpoint %s: no checkpoints are written: give a folder too, "
+                           "--checkpoint DIR,%s=...",
+                           names[i] + strlen("checkpoint-"), names[i] + strlen("checkpoint-"));
     return EL_OK;
 }
 

@@ -145,16 +145,17 @@ static const char *last_words(const char *log_dir, int rank, char *text, size_t 
 
 static enum el_status add_options(unsigned command, const struct el_options *options, char **argv)
 {
-    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
-        char value[VALUE_BYTES], *text;
-        el_option_show(row, options, value, sizeof value);
-        if (!(row->commands & command) || !*value) continue;
-        const struct el_option_within *within = el_option_is_within(row, command) ? el_option_within(row->name) : NULL;
-        if ((within ? asprintf(&text, "--%s=%s=%s", within->in, within->key, value)
-                    : asprintf(&text, row->argument ? "--%s=%s" : "--%s", row->name, value)) < 0)
-            return el_fail(EL_ERR_HOST_MEMORY, "no memory for a worker's command line");
-        *argv++ = text;
-    }
+    for (int inner = 0; inner < 2; inner++) /* an outer option's value comes before what is within it */
+        for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+            char value[VALUE_BYTES], *text;
+            el_option_show(row, options, value, sizeof value);
+            if (!(row->commands & command) || !*value || el_option_is_within(row, command) != inner) continue;
+            const struct el_option_within *within = el_option_within(row->name);
+            if ((inner ? asprintf(&text, "--%s=%s=%s", within->in, within->key, value)
+                       : asprintf(&text, row->argument ? "--%s=%s" : "--%s", row->name, value)) < 0)
+                return el_fail(EL_ERR_HOST_MEMORY, "no memory for a worker's command line");
+            *argv++ = text;
+        }
     return EL_OK;
 }
 

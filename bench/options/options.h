@@ -98,6 +98,7 @@ const char *el_option_initial(const struct el_option_row *row, unsigned command)
 
 struct el_option_within {
     const char *name, *in, *key; /* checkpoint-every, checkpoint, every */
+    bool is_value;               /* the key is a value of the outer option: --precision f64 */
 };
 /* NULL: it stands by itself. */
 const struct el_option_within *el_option_within(const char *name);

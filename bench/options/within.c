@@ -6,40 +6,40 @@
 #include "bench/options/options.h"
 
 static const struct el_option_within table[] = {
-    {"dtype", "precision", "f64"},
-    {"tf32", "precision", "tf32"},
-    {"momentum", "optimizer", "momentum"},
-    {"weight-decay", "optimizer", "weight-decay"},
-    {"foreach", "optimizer", "foreach"},
-    {"dropout", "model", "dropout"},
-    {"max-norm", "model", "max-norm"},
-    {"device-mem", "devices", "mem"},
-    {"first-bucket-mb", "bucket-mb", "first"},
-    {"bucket-view", "bucket-mb", "view"},
-    {"static-graph", "find-unused", "once"},
-    {"share-weights", "shares", "weights"},
-    {"output-device", "loss-in", "device"},
-    {"micro", "schedule", "micro"},
-    {"parts", "schedule", "parts"},
-    {"reduce-in", "unit", "reduce"},
-    {"reshard", "unit", "reshard"},
-    {"gather-ahead", "unit", "ahead"},
-    {"length-by", "lengths", "pad"},
-    {"bucket-lengths", "lengths", "bucketed"},
-    {"prefetch", "workers", "prefetch"},
-    {"page-cache", "data-in", "cache"},
-    {"pin-memory", "non-blocking", "pin"},
-    {"checkpoint-every", "checkpoint", "every"},
-    {"checkpoint-keep", "checkpoint", "keep"},
-    {"checkpoint-async", "checkpoint", "async"},
-    {"max-restarts", "checkpoint", "restarts"},
-    {"elastic-batch", "elastic", "batch"},
-    {"eval", "epochs", "eval"},
-    {"sort", "profile", "sort"},
-    {"launch", "launcher", "rank"},
-    {"launch", "launcher", "self"},
-    {"comm-check", "comm", "check"},
-    {"control-pairs", "control", "pairs"},
+    {"dtype", "precision", "f64", true},
+    {"tf32", "precision", "tf32", true},
+    {"momentum", "optimizer", "momentum", false},
+    {"weight-decay", "optimizer", "weight-decay", false},
+    {"foreach", "optimizer", "foreach", false},
+    {"dropout", "model", "dropout", false},
+    {"max-norm", "model", "max-norm", false},
+    {"device-mem", "devices", "mem", false},
+    {"first-bucket-mb", "bucket-mb", "first", false},
+    {"bucket-view", "bucket-mb", "view", false},
+    {"static-graph", "find-unused", "once", true},
+    {"share-weights", "shares", "weights", false},
+    {"output-device", "loss-in", "device", false},
+    {"micro", "schedule", "micro", false},
+    {"parts", "schedule", "parts", false},
+    {"reduce-in", "unit", "reduce", false},
+    {"reshard", "unit", "reshard", false},
+    {"gather-ahead", "unit", "ahead", false},
+    {"length-by", "lengths", "pad", false},
+    {"bucket-lengths", "lengths", "bucketed", false},
+    {"prefetch", "workers", "prefetch", false},
+    {"page-cache", "data-in", "cache", false},
+    {"pin-memory", "non-blocking", "pin", false},
+    {"checkpoint-every", "checkpoint", "every", false},
+    {"checkpoint-keep", "checkpoint", "keep", false},
+    {"checkpoint-async", "checkpoint", "async", false},
+    {"max-restarts", "checkpoint", "restarts", false},
+    {"elastic-batch", "elastic", "batch", false},
+    {"eval", "epochs", "eval", false},
+    {"sort", "profile", "sort", false},
+    {"launch", "launcher", "rank", true},
+    {"launch", "launcher", "self", true},
+    {"comm-check", "comm", "check", false},
+    {"control-pairs", "control", "pairs", false},
 };
 enum { N = sizeof table / sizeof table[0] };
 
@@ -135,11 +135,25 @@ static enum el_status set_within(unsigned command, const struct el_option_row *r
     return el_fail(status, "%s%s", named ? called : "", message + (named ? strlen(own) : 0));
 }
 
+/* Another value of the outer option takes the place of what is one too: --precision f64 --precision f32. */
+static enum el_status reset_values(unsigned command, const char *in, struct el_options *options)
+{
+    for (int i = 0; i < N; i++) {
+        if (strcmp(table[i].in, in) || !table[i].is_value) continue;
+        const struct el_option_row *row = el_option_of_command(command, table[i].name);
+        if (row) EL_TRY(el_option_set(row, el_option_initial(row, command), options));
+    }
+    return EL_OK;
+}
+
 enum el_status el_option_take_within(unsigned command, const struct el_option_row *row, const char *text,
                                      struct el_options *options, char *rest, size_t bytes)
 {
     bool any = false;
+    const char *unused;
     *rest = 0;
+    if (!row_of_part(command, row->name, text, strcspn(text, ","), &unused))
+        EL_TRY(reset_values(command, row->name, options));
     for (const char *at = text; *at;) {
         const char *value = NULL;
         size_t length = strcspn(at, ",");

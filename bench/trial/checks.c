@@ -65,7 +65,7 @@ static enum el_status check_together(const struct el_trial *trial)
     if ((loading->pageable || loading->transfer) && !facts.gpu)
         return el_fail(EL_ERR_INVALID,
                        "--%s is for GPUs, and the devices are %s, which copy from any memory of the host: leave it out",
-                       loading->pageable ? "pin-memory" : "non-blocking", trial->devices[0].backend);
+                       loading->pageable ? "non-blocking pin" : "non-blocking", trial->devices[0].backend);
     if (loading->cold && !trial->in_files)
         return el_fail(EL_ERR_INVALID,
                        "--data-in cache=cold: with --data-in memory a step reads nothing: add --data-in disk");

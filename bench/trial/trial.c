@@ -89,9 +89,9 @@ void el_trial_identify(struct el_trial *trial)
 
 static enum el_status check_of_gpus(const struct el_trial *trial)
 {
-    const char *option = trial->tf32 ? "tf32" : trial->train.device_graph ? "graph" : NULL;
+    const char *option = trial->tf32 ? "precision tf32" : trial->train.device_graph ? "graph on" : NULL;
     if (!option || el_trial_backend(trial).gpu) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--%s on is for GPUs, and the devices are %s: leave it out", option,
+    return el_fail(EL_ERR_INVALID, "--%s is for GPUs, and the devices are %s: leave it out", option,
                    trial->devices[0].backend);
 }
 

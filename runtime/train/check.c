@@ -98,7 +98,7 @@ static enum el_status check_lengths(const struct el_train_config *config)
     if (!config->length_by_batch && !config->bucket_lengths) return EL_OK;
     if (model->input != EL_INPUT_IDS || !model->any_length)
         return el_fail(EL_ERR_INVALID, "--%s: model %s takes no sentences of any length (textcnn does): leave it out",
-                       config->length_by_batch ? "length-by batch" : "bucket-lengths on", model->name);
+                       config->length_by_batch ? "lengths pad=batch" : "lengths bucketed", model->name);
     if (!config->length_by_batch) return EL_OK;
     if (el_mode_cuts(config->mode) || config->mesh[EL_AXIS_STAGE] > 1)
         reason = "its stages pass on values of one length: take another mode";

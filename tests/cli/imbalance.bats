@@ -191,7 +191,7 @@ END
     refuses "unknown preset 'two-card': did you mean 'two-cards'?" "$EVENLOAD" imbalance --preset two-card
     refuses "every trial is on one device" "$EVENLOAD" imbalance --modes single --out x
     refuses "every trial is on one device" "$EVENLOAD" imbalance --preset adam --devices cpu:1 --dry-run
-    refuses "--optimizer momentum: --optimizer adam has none" "$EVENLOAD" imbalance --preset adam --optimizer momentum=0.9 --dry-run
+    refuses "--optimizer adam has no momentum" "$EVENLOAD" imbalance --preset adam --optimizer momentum=0.9 --dry-run
     refuses "imbalance: x does not exist: " "$EVENLOAD" imbalance x
     refuses "imbalance: nofile.pickle does not exist: " "$EVENLOAD" imbalance nofile.pickle
     mkdir d && printf '{"schema": 2, "trials": [' >d/results.json

@@ -139,8 +139,8 @@ END
         [[ $status -eq 0 && $output == "$reply" ]] || show
     }
     asks "regress" reg
-    asks "--mode --model --optimizer momentum" run --mo
-    asks "--modes --model --optimizer momentum" compare --mo
+    asks "--mode --model" run --mo
+    asks "--modes --model" compare --mo
     asks "$("$EVENLOAD" help run all | sed -nE '/^Modes/,/^$/s/^  ([a-z0-9]+) .*/\1/p' | xargs)" run --mode ''
     asks "dp ddp" run --mode = d
     asks "resnet18 resnet50" run --model res

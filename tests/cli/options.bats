@@ -117,7 +117,7 @@ a global batch of 100000 is more than :: compare --batch 8,100000
 --comm nccl is for GPUs, and the devices are cpu :: run --mode ddp --comm nccl
 --seq :: run --seq 1
 --classes :: run --classes 1
---checkpoint every: no checkpoints are written: add --checkpoint DIR :: run --checkpoint every=5
+--checkpoint every: no checkpoints are written: give a folder too, --checkpoint DIR,every=... :: run --checkpoint every=5
 --checkpoint with --repeats 2: each launch would begin again :: run --checkpoint X --repeats 2
 --elastic 3:4: the job begins on 2 devices :: run --mode ddp --devices 2 --checkpoint X,restarts=1 --elastic 3:4
 --resume X: give a folder of --checkpoint, or a step-N that is in it: No such file :: run --resume X

@@ -197,7 +197,7 @@ static void refuses_what_has_one_length(void **state)
         {"pipeline", "textcnn", "--lengths pad=batch: pipeline: its stages pass on values of one length", true, false},
         {"mp", "textcnn", "--lengths pad=batch: mp: its stages", true, false},
         {"single", "mlp", "--lengths pad=batch: model mlp takes no sentences of any length", true, false},
-        {"single", "mlp", "--lengths bucketed=on: model mlp", false, false},
+        {"single", "mlp", "--lengths bucketed: model mlp", false, false},
         {"ddp", "textcnn", "leave --non-blocking ahead out", true, true}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct el_case own = {cases[i].model, EL_OPT_SGD, 0, BATCH};
