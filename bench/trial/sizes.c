@@ -27,9 +27,11 @@ enum el_status el_sizes_check(const struct el_model_config *given)
     for (const struct el_model_size *row = model->sizes; row->name; row++)
         el_text_append(sizes, sizeof sizes, "%s%s", *sizes ? " " : "", row->name);
     if (model->drops) el_text_append(sizes, sizeof sizes, " dropout");
-    if (missing)
-        return el_fail(EL_ERR_INVALID, "--%s: model %s has none (it has %s): leave it out", missing, model->name,
-                       sizes);
+    if (missing) {
+        char called[64];
+        el_option_called(el_option_of_command(EL_CMD_RUN, missing), EL_CMD_RUN, called, sizeof called);
+        return el_fail(EL_ERR_INVALID, "%s: model %s has none (it has %s): leave it out", called, model->name, sizes);
+    }
     if (!model->classes || !given->classes || given->classes == model->classes) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--classes %" PRId64 ": model %s always has %" PRId64, given->classes, model->name,
                    model->classes);

@@ -227,7 +227,7 @@ NCCL_TESTS_FLAGS+=":I per_iter_timing 1 no:K per_iter_skip 1 no:"
     refuses "--devices says which devices" "$EVENLOAD" comm -g 2 --devices 2
     refuses "at most 64" "$EVENLOAD" comm -g 64 -t 2
     refuses "--blocking 2: " "$EVENLOAD" comm -z 2
-    refuses "--precision f64: 'bfloat16' is not one of" "$EVENLOAD" run --precision f64=bfloat16
+    refuses "--precision: 'bfloat16' is not one of" "$EVENLOAD" run --precision bfloat16
 }
 
 @test "--group: only its ranks communicate, or all in groups at the same time" {

@@ -75,7 +75,7 @@ for device in model["per_device"]:
 @test "what does not go together is refused" {
     echo "0 some words" >text.txt
     refuses "--lengths pad=batch: model mlp takes no sentences of any length" "$EVENLOAD" run "${QUICK[@]}" --lengths pad=batch
-    refuses "--lengths bucketed=on: model mlp" "$EVENLOAD" run "${QUICK[@]}" --lengths bucketed
+    refuses "--lengths bucketed: model mlp" "$EVENLOAD" run "${QUICK[@]}" --lengths bucketed
     refuses "--lengths pad=batch: pipeline: its stages" "$EVENLOAD" run "${WIDE[@]}" --mode pipeline --devices 2 --lengths pad=batch
     refuses "text.txt have their own lengths: leave it out" "$EVENLOAD" run "${TINY[@]}" --data text.txt --lengths 4-8
     refuses "--lengths: model resnet18 takes images" "$EVENLOAD" run --model resnet18 --lengths 4-8

@@ -55,7 +55,6 @@ unknown option '-q' :: run -q
 --model needs a value: the next word is the option --batch=3 :: run --model --batch=3
 -b needs a value: the next word is the option --check :: comm -b --check 0
 --quiet takes no value :: run --quiet=yes
-16 bits are --precision's :: run --precision f64=bf16
 unexpected argument 'textcnn' :: run textcnn
 unknown mode 'dpp': did you mean 'dp'? :: run --mode dpp
 unknown mode 'ddq' :: compare --modes single,ddq
@@ -92,7 +91,6 @@ simulated devices live in one process :: run --mode ddp --devices sim:2 --procs 
 --optimizer weight-decay: only --optimizer adamw has it: leave one of them out :: run --optimizer weight-decay=0.1 --optimizer adam
 --clip: -1 is out of range :: run --clip -1
 did you mean '--clip' :: run --max-grad-norm 1
-'f16' is not one of f32|f64 :: run --precision f64=f16
 unknown unit 'MB/s' :: run --devices mem=5MB/s
 --seed: '-1' is not a whole number :: run --seed=-1
 --classes 7: model toy always has 5 :: run --model toy --classes 7 --data dummy
@@ -105,8 +103,8 @@ no launcher started this process :: run --launcher rank
 --launcher rank is for 'run' :: compare --launcher rank
 --steps: --epochs 2 trains whole epochs: leave one of them out :: run --epochs 2 --steps 5
 --min-time: --epochs 2 :: compare --min-time 1 --epochs 2
---optimizer momentum: --optimizer adam has none: leave one of them out :: run --optimizer momentum=0.5 --optimizer adam
---optimizer momentum: --optimizer sgd has none :: compare --optimizer sgd,momentum=0.9
+--optimizer adam has no momentum: leave it out :: run --optimizer momentum=0.5 --optimizer adam
+--optimizer sgd has no momentum :: compare --optimizer sgd,momentum=0.9
 --batch 1 is smaller than the 2 devices :: run --mode ddp --batch 1
 mode single is one process :: run --procs 3
 unknown disturbance 'foo' :: run --mode ddp --inject foo

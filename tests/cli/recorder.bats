@@ -3,7 +3,7 @@ PICTURES=no
 load common
 
 SHORT=(--devices null:2 --procs 1 --model mlp --features 16 --hidden 8 --data dummy --batch 8 --warmup 1 --steps 2
-    --min-time 0.01 --control record,pairs=6)
+    --min-time 0.01 --control 'record,pairs=6')
 
 @test "compare --control record says what recording costs" {
     run --separate-stderr "$EVENLOAD" compare "${SHORT[@]}" --out o --quiet

@@ -224,7 +224,7 @@ assert all(abs(float(r["evenload_ms"]) / float(r["torch_ms"]) / float(r["ratio"]
 @test "scripts/peer-torch --record: PyTorch's losses are ours, and compare and explain take its record" {
     need_torch
     local options=(--devices 2 --model textcnn --batch-per-device 4 --optimizer momentum --data torch/data.txt --lr 0.01 --optimizer momentum=0.9 --classes 2
-        --model dropout=0,max-norm=0 --warmup 5 --steps 3 --min-time 0 --control none --quiet)
+        --model 'dropout=0,max-norm=0' --warmup 5 --steps 3 --min-time 0 --control none --quiet)
     "${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/peer-torch" --python "$EVENLOAD_TORCH" --record torch --models textcnn --ranks 2 --batch 4 \
         --pairs 2 --steps 3 >out.txt
     cat out.txt

@@ -235,8 +235,8 @@ static enum el_status check_passes(const struct el_train_config *config, const s
 {
     const struct settings *settings = el_mode_settings(config);
     if (!settings->last || config->n_accumulate > 1 || config->n_micro > 1) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--unit reduce=last: a step has one micro-%s, which is the last: add --%s 2",
-                   layout->cuts ? "batch" : "step", layout->cuts ? "micro" : "accumulate");
+    return el_fail(EL_ERR_INVALID, "--unit reduce=last: a step has one micro-%s, which is the last: add --%s2",
+                   layout->cuts ? "batch" : "step", layout->cuts ? "schedule micro=" : "accumulate ");
 }
 
 static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
