@@ -1,5 +1,4 @@
-/* Rows of bf16 by rows of f32; see bf16.h. Which operands are of bf16, and how large they are, is what shapes.c says.
- */
+/* bf16 rows from f32 rows (bf16.h); shapes.c gives the operands' types and sizes. */
 #include "kernels/bf16.h"
 
 #include <stdlib.h>
@@ -30,12 +29,12 @@ enum el_status el_bf16_move(const struct el_kernel_args *args, const void *x, in
     return EL_OK;
 }
 
-/* How an operand goes into the row of f32: `fixed` values whatever the rows are, and `each` a row. */
+/* How an operand enters the f32 row: `fixed` values in all, and `each` per row. */
 struct operand {
     int64_t fixed, each;
     size_t width;
-    bool half, written; /* half: of bf16 */
-    int64_t at;         /* of a half one: its place in the workspace, in values */
+    bool half, written; /* bf16 */
+    int64_t at;         /* a half operand's place in the workspace, in values */
 };
 
 struct plan {
@@ -44,11 +43,11 @@ struct plan {
     enum el_op_kind op;
     int n;
     struct operand operands[EL_ARGS_POINTERS];
-    int64_t rows, values; /* of a group; of all half ones together */
+    int64_t rows, values; /* of a group; of all half operands together */
     struct el_kernel_args args;
 };
 
-/* Whether rows go one after another: no output is a sum or a mean over them, but one that can be added to. */
+/* Whether rows are independent: every output that sums over rows can be accumulated. */
 static bool goes_by_rows(enum el_op_kind op)
 {
     switch (op) {
@@ -73,7 +72,7 @@ static bool goes_by_rows(enum el_op_kind op)
     }
 }
 
-/* Matrices within wider ones: whole rows of these are taken. */
+/* Columns of wider matrices: takes the whole rows. */
 static void take_wider(const struct el_kernel_args *args, struct operand operands[2])
 {
     for (int i = 0; i < 2; i++) operands[i].fixed = (args->d[0] - 1) * args->d[2 + i] + args->d[1];
@@ -144,7 +143,7 @@ enum el_status el_bf16_prepare(const struct el_bf16_way *way, enum el_op_kind op
     return status;
 }
 
-/* What is fixed is of all groups: sums go on in the later ones. */
+/* Later groups continue the sums in fixed operands. */
 static void go_on(enum el_op_kind op, struct el_kernel_args *args)
 {
     if (op == EL_OP_SUM_ROWS || op == EL_OP_EMBEDDING_BACKWARD) args->s[0] = 1;

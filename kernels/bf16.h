@@ -1,8 +1,8 @@
-/* Rows of bf16 made of a table's rows of f32: operands are widened into the op's workspace, the row of f32 computes
- * there, and what it wrote is rounded back. Where an op's samples, rows or elements (d[0]) have nothing to do with each
- * other it goes by so many at a time as fit a core's cache, so that the scratch is small however large the op is.
+/* Rows of bf16 made from a table's f32 rows: operands are widened into the workspace, the f32 row computes, and its
+ * outputs are rounded. If an op's rows (d[0]) are independent, it runs on groups of rows that fit a core's cache, so
+ * that the scratch stays small.
  *
- *     static const struct el_bf16_way way = {find, 1 << 15, el_bf16_move};      whose rows of f32 are taken, and how
+ *     static const struct el_bf16_way way = {find, 1 << 15, el_bf16_move};
  *     #define EL_BF16_WAY &way
  *     EL_OP_LIST(EL_BF16_FUNCTIONS)
  *     static const struct el_kernel rows[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)};
@@ -14,8 +14,8 @@
 
 struct el_bf16_way {
     const struct el_kernel *(*find)(enum el_op_kind op, enum el_dtype dtype);
-    int64_t group_values; /* about so many at a time, of all operands together */
-    /* y[n] = x[n]: of bf16 to f32, or, `back`, the other way. */
+    int64_t group_values; /* values of all operands in a group, about */
+    /* y[n] = x[n], bf16 to f32; `back`: f32 to bf16. */
     enum el_status (*move)(const struct el_kernel_args *args, const void *x, int64_t n, bool back, void *y);
 };
 
@@ -29,7 +29,7 @@ enum el_status el_bf16_prepare(const struct el_bf16_way *way, enum el_op_kind op
 enum el_status el_bf16_run(const struct el_kernel_args *args);
 void el_bf16_release(void *plan);
 
-/* A row's functions do not know which op's they are, so each op has its own. */
+/* One set of functions per op, because a row's functions do not get the op's kind. */
 #define EL_BF16_FUNCTIONS(op, name)                                                                                    \
     static enum el_status name##_workspace(const struct el_kernel_args *args, struct el_workspace *workspace_p)        \
     {                                                                                                                  \

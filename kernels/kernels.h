@@ -1,32 +1,30 @@
-/* Every compute op: what it computes, the shapes of its operands, and how a backend offers it.
+/* Every compute op: its formula, its operands' shapes, and how a backend offers it.
  *
- * An op is described by one `struct el_kernel_args`: pointers p[], sizes d[], scalars s[] and keys k[], whose meaning
- * the list below gives. All tensors are dense and row-major, last index fastest; activations are channels-last,
- * [batch, time, channels] of sequences and [batch, height, width, channels] of images. Floating tensors have the op's
- * data type (f32, f64 or bf16), ids, labels and argmax are int32. Operands never overlap except where "may be" says so.
+ * `struct el_kernel_args` describes one op by pointers p[], sizes d[], scalars s[] and keys k[]; the list below gives
+ * their meaning. Tensors are dense and row-major, last index fastest. Activations are channels-last: sequences [batch,
+ * time, channels], images [batch, height, width, channels]. Floating tensors have the op's type (f32, f64 or bf16);
+ * ids, labels and argmax are int32. Operands overlap only where "may be" says so.
  *
- * In rows of bf16 arithmetic is f32's, and each output is rounded once. These operands are of f32 there: what a norm
- * scales and shifts by, its statistics, attention's `saved`, losses and their parts, sums of squares, an optimizer's
- * m, v, denominator and root; and gradients of parameters (dw, dbias, dtable, dscale, dshift, the row of sum_rows).
+ * bf16 rows compute in f32 and round each output once. In them these operands are f32: a norm's scale, shift and
+ * statistics, attention's `saved`, losses and their parts, sums of squares, an optimizer's m, v, denominator and root,
+ * and gradients of parameters (dw, dbias, dtable, dscale, dshift, the row of sum_rows).
  *
- * A table (struct el_kernel_table) holds a row for each op and data type. kernels/reference fills it in plain C for f32
- * and f64 (the truth others are checked against), kernels/cpu for f32 and bf16 with oneDNN and vector loops,
- * kernels/cuda for
- * GPUs, where run() only enqueues on the stream that `native` names. The life of a row:
- *     workspace()  at capture: how much scratch this op needs            (any thread)
- *     prepare()    once an op, on the thread that will compute, pointers known
- *     run()        every step, on that thread
+ * A table (struct el_kernel_table) has a row for each op and type: kernels/reference in plain C (f32, f64; the
+ * reference for tests), kernels/cpu with oneDNN and vector loops (f32, bf16), kernels/cuda for GPUs, where run() only
+ * enqueues on the stream in `native`. A row's life:
+ *
+ *     workspace()  at capture: bytes of scratch                   (any thread)
+ *     prepare()    once per op, on the computing thread, pointers known
+ *     run()        every step, on that thread; allocates nothing
  *     release()    once
  *
- * Formulas are PyTorch's: conv1d is its Conv1d (valid, stride 1, a correlation: windows are not flipped), conv2d its
- * Conv2d without bias, batch_norm its BatchNorm2d (n: all pixels of all samples), max_pool its MaxPool2d, mean_pool its
- * AdaptiveAvgPool2d(1), the losses its cross_entropy and mse_loss (reduction mean), the optimizers torch.optim's SGD,
- * Adam and AdamW, sum_squares and clip its clip_grad_norm_, max_norm a renorm of rows.
+ * Formulas are PyTorch's: conv1d is Conv1d (valid, stride 1, correlation), conv2d is Conv2d without bias, batch_norm is
+ * BatchNorm2d (n: all pixels of all samples), max_pool is MaxPool2d, mean_pool is AdaptiveAvgPool2d(1), the losses are
+ * cross_entropy and mse_loss (mean), the optimizers are torch.optim's SGD, Adam and AdamW, sum_squares and clip are
+ * clip_grad_norm_, max_norm is renorm of rows.
  *
- * Threads: a row's functions may be called for different ops at the same time from different threads.
- * Errors: EL_ERR_INTERNAL with the library's own word, and for an id or a label that is out of range; on GPUs such an
- * id's row is NaN and its gradient is left out. run() allocates nothing.
- */
+ * Threads: different threads may call a row for different ops at once. Errors: EL_ERR_INTERNAL with the library's
+ * message, or for an id or label out of range; on GPUs its row is NaN and its gradient is left out. */
 #pragma once
 
 #include <stdbool.h>
@@ -35,8 +33,7 @@
 
 #include "runtime/base/status.h"
 
-/* Kernels have f32, f64 and bf16, with ids of i32; f16 has cast and fill; of u8 there are only collectives
- * (runtime/comm). */
+/* Kernels have f32, f64 and bf16, with i32 ids; f16 has cast and fill; u8 has only collectives (runtime/comm). */
 enum el_dtype { EL_F32, EL_F64, EL_I32, EL_U8, EL_F16, EL_BF16, EL_DTYPE_COUNT };
 
 /* Units: bytes. */
@@ -173,102 +170,99 @@ enum el_op_kind {
 
 enum { EL_ARGS_POINTERS = 10, EL_ARGS_SIZES = 8, EL_ARGS_SCALARS = 6, EL_ARGS_KEYS = 2, EL_STEP_VALUES_BYTES = 64 };
 
-/* Of an op that is done to many tensors: what p[] and d[0] are for one of them. */
+/* p[] and d[0] of one tensor, for ops over many tensors. */
 enum { EL_TENSOR_POINTERS = 6 };
 struct el_kernel_tensor {
     void *p[EL_TENSOR_POINTERS];
     int64_t n;
 };
 
-/* The arguments of one op. All of it but `step` stands from capture on; `step` counts from 0 and is set before each
- * run. */
+/* The arguments of one op. They are fixed at capture, except `step`, which counts from 0 and is set before each run. */
 struct el_kernel_args {
     void *p[EL_ARGS_POINTERS];
     int64_t d[EL_ARGS_SIZES];
     double s[EL_ARGS_SCALARS];
     uint64_t k[EL_ARGS_KEYS];
-    /* Optimizers, clip, sum_squares, scale, cast and fill may have many tensors, one after another: then p[] is the
-     * first one's, and d[0] the sum of all n. 0: there is one, p[]. Ownership: the caller's. */
+    /* Tensors of an optimizer, clip, sum_squares, scale, cast or fill: p[] is then the first one's, d[0] the sum of all
+     * n. 0: only p[]. Ownership: the caller's. */
     const struct el_kernel_tensor *tensors;
     int n_tensors;
     uint64_t step;
-    const void *step_values; /* device memory with what step_values() wrote, read when the kernel runs; NULL: `step` */
-    void *workspace;         /* what workspace() asked for, 64-byte aligned; contents undefined at each run */
+    const void *step_values; /* output of step_values() in device memory, read when the kernel runs; NULL: `step` */
+    void *workspace;         /* of the size from workspace(), 64-byte aligned; contents undefined at each run */
     size_t workspace_bytes;
-    void *plan;         /* what prepare() made */
-    const void *native; /* of the stream that runs the op: kernels/cuda/native.h; NULL on CPU devices */
+    void *plan;         /* from prepare() */
+    const void *native; /* the op's stream: kernels/cuda/native.h; NULL on CPU devices */
 };
 
-/* Scratch of one op. `padding_bytes` is the part of it that exists only because a blocked layout rounds sizes up,
- * `allowance_bytes` the one that no library has asked for: room for what it may want, or for another way in its place.
- * An op has one of the two at most. */
+/* Scratch of one op. `padding_bytes`: the part due to a blocked layout's rounding. `allowance_bytes`: reserved beyond
+ * the library's request, for another algorithm. At most one of the two is not 0. */
 struct el_workspace {
-    size_t bytes; /* all of it */
+    size_t bytes; /* total */
     size_t padding_bytes, allowance_bytes;
 };
 
 /* How a backend does one op in one data type. */
 struct el_kernel {
-    /* Required. Computes, or on GPUs queues: called by el_kernel_run(). Errors: EL_ERR_INTERNAL. */
+    /* Required. Computes; on GPUs enqueues. Call it through el_kernel_run(). Errors: EL_ERR_INTERNAL. */
     enum el_status (*run)(const struct el_kernel_args *args);
-    /* run() looks at args.tensors; default is that it is called for each of them. */
+    /* run() handles args.tensors; default: it is called for each of them. */
     bool takes_many;
-    /* Optional: default is no scratch. Only d[], s[], k[] and the tensors' n of args are used; and native, by which a
-     * library can be asked: NULL where there is no device, as in forecasts. */
+    /* Optional; default: no scratch. Reads only d[], s[], k[], the tensors' n, and `native`, which is NULL in
+     * predictions without a device. */
     enum el_status (*workspace)(const struct el_kernel_args *args, struct el_workspace *workspace_p);
-    /* Optional, with release: default is no plan, which a NULL in plan_p says too. Ownership: the plan is the caller's
-     * until release. Errors: EL_ERR_INTERNAL, EL_ERR_HOST_MEMORY. */
+    /* Optional, with release; default: no plan, as with NULL in plan_p. Ownership: the plan is the caller's until
+     * release. Errors: EL_ERR_INTERNAL, EL_ERR_HOST_MEMORY. */
     enum el_status (*prepare)(const struct el_kernel_args *args, void **plan_p);
     void (*release)(void *plan);
-    /* Optional: what prepare() chose among a library's algorithms, in words, of a plan that is not NULL; default is
-     * that nothing was chosen. Ownership: the plan's. */
+    /* Optional; default: nothing to choose. The library's algorithms that prepare() chose; the plan is not NULL and
+     * owns the text. */
     const char *(*describe)(const void *plan);
-    /* Optional: default is that nothing depends on the step. On GPUs, where a graph runs the kernel again with the
-     * arguments of its first time: all that run() works out of `step`, at most EL_STEP_VALUES_BYTES, into host memory
-     * aligned to as many. false: with these sizes, scalars and keys nothing does, and nothing is written. */
+    /* Optional; default: nothing depends on the step. For CUDA graphs, which repeat the first arguments: writes
+     * everything that run() derives from `step` (at most EL_STEP_VALUES_BYTES) into host memory aligned to as many
+     * bytes. false: nothing depends on it with these sizes, scalars and keys, and nothing is written. */
     bool (*step_values)(const struct el_kernel_args *args, void *values);
 };
 
-/* How a table stores weights [f,k,k,c] of conv2d: the same values in another order, in as many bytes. It depends on
- * type and shape alone, so that weights and gradients of any batch, rank and host can be copied and added as they are.
- */
+/* A table's stored order of conv2d's weights [f,k,k,c]: the same values in as many bytes. It depends on type and shape
+ * alone, so that weights and gradients of different ranks and hosts can be copied and added directly. */
 struct el_weights_layout {
     const char *name; /* "OIhw16i16o" */
-    /* Required. So many filters lie together, group by group: of each group a matrix whose rows are taps and channels,
-     * in any order, and whose columns are the filters. */
+    /* Required. Filters per group. Each group is a matrix with a row per tap and channel (in any order) and a column
+     * per filter. */
     int64_t filters;
-    /* Required. `shape`: f k k c; values of the type that it is for. */
+    /* Required. `shape`: f k k c; values of the layout's type. */
     void (*pack)(const int64_t shape[4], const void *plain, void *stored);
     void (*unpack)(const int64_t shape[4], const void *stored, void *plain);
-    /* Required. To f c k k, as files of weights have them. */
+    /* Required. To f c k k, the order in weight files. */
     void (*unpack_channels_first)(const int64_t shape[4], const void *stored, void *values);
 };
 
 struct el_kernel_table {
     const char *name; /* "reference", "cpu" */
-    /* Required. NULL where the table has no such row. */
+    /* Required. NULL if the table lacks the row. */
     const struct el_kernel *(*find)(enum el_op_kind op, enum el_dtype dtype);
-    /* Optional: default is that all weights are plain. NULL where those of this type and shape are. */
+    /* Optional; default: all weights are plain. NULL if these are. */
     const struct el_weights_layout *(*weights)(enum el_dtype dtype, const int64_t shape[4]);
-    /* Operands that begin at multiples of this many bytes are computed in the same way at every address. 0: all are. */
+    /* Operands at multiples of this many bytes are computed the same way at every address. 0: at any address. */
     size_t alignment[EL_DTYPE_COUNT];
 };
 
 /* The reference table: every op, f32, f64 and bf16. */
 const struct el_kernel_table *el_kernels_reference(void);
 
-/* The fast table: f32 and bf16 by vector loops and oneDNN; a row it does not have (f64, or oneDNN absent) is the
+/* The fast table: f32 and bf16 by vector loops and oneDNN; missing rows (f64, or without oneDNN) are the
  * reference's. */
 const struct el_kernel_table *el_kernels_cpu(void);
 
-/* Why oneDNN is missing here, so that matrix work and convolutions go without it; NULL where it is there. */
+/* Why oneDNN is missing; NULL if it is there. */
 const char *el_kernels_cpu_missing(void);
-/* Why products of bf16 are made of f32 here, so that bf16 is not faster; NULL where the processor has them. */
+/* Why bf16 products are computed from f32, no faster than it; NULL if the processor multiplies bf16. */
 const char *el_kernels_cpu_no_bf16(void);
-/* "oneDNN 2.6.3", or "" when absent. */
+/* "oneDNN 2.6.3", or "" if missing. */
 const char *el_kernels_cpu_library(void);
 
-/* Runs a row, with the same bits however many tensors it takes at once. */
+/* Runs a row, with the same bits however many tensors it handles at once. */
 enum el_status el_kernel_run(const struct el_kernel *kernel, const struct el_kernel_args *args);
 
 const char *el_op_name(enum el_op_kind op);
@@ -282,18 +276,17 @@ struct el_op_operand {
     int n;             /* sides */
     int64_t d[EL_OPERAND_SIDES];
 };
-/* Of an op by its name, with its type's name and its sizes, in the order of p[], also those that may be NULL. Returns
- * how many; 0: there is no such op. */
+/* The shapes of an op's operands, in the order of p[], including those that may be NULL. Returns their number; 0:
+ * unknown op. */
 int el_op_operands(const char *op, const char *dtype, const int64_t *d,
                    struct el_op_operand operands_p[EL_ARGS_POINTERS]);
 int64_t el_operand_count(const struct el_op_operand *operand);
 
-/* Whether batch norm can be trained on n values a channel: of one there is no variance. Errors: EL_ERR_INTERNAL. */
+/* Refuses to train batch norm on n = 1 values per channel, which have no variance. Errors: EL_ERR_INTERNAL. */
 enum el_status el_batch_norm_check(int64_t n);
 
-/* Work of one op by its definition: a multiply and an add are two FLOPs; bytes are its operands, each read or written
- * once (dtype gives the size of floating operands). Only d[] and s[] of args are used: operands that may be NULL
- * do not count. */
+/* An op's work by definition: a multiply and an add are two FLOPs; bytes: each operand read or written once, in
+ * `dtype`. Uses only d[] and s[]; operands that may be NULL do not count. */
 struct el_op_cost {
     double flops;
     double bytes;

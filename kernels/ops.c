@@ -1,9 +1,7 @@
-/* What is known of the ops without running one: their names, their data types and what they cost by definition.
+/* The ops' names, types and costs by definition.
  *
- * The costs are the definition's, not an implementation's: a kernel that does less or moves more is judged by the same
- * figure. An operand that is read and written (`acc`, a parameter being updated) counts once for each. A comparison,
- * a root, an exponential or a logarithm counts as one FLOP.
- */
+ * Costs are the definition's for every implementation. An operand that is read and written (`acc`, a parameter's
+ * update) counts for each. A comparison, root, exponential or logarithm counts as one FLOP. */
 #include "kernels/kernels.h"
 
 #include <string.h>
@@ -56,12 +54,12 @@ enum el_status el_batch_norm_check(int64_t n)
                    (long long)n);
 }
 
-/* FLOPs, floating and int32 elements moved. */
+/* FLOPs; floating and int32 elements moved. */
 struct work {
     double flops, reals, ints;
 };
 
-/* Rows moved by their index: a table's rows that no id names are not read forward, but are written backward. */
+/* Forward reads only the rows that ids name; backward writes all rows. */
 static struct work embedding_work(enum el_op_kind op, const int64_t *d, double acc)
 {
     double n = (double)d[0], v = (double)d[1], e = (double)d[2];
@@ -69,8 +67,8 @@ static struct work embedding_work(enum el_op_kind op, const int64_t *d, double a
     return (struct work){n * e, n * e + (1 + acc) * v * e, n};
 }
 
-/* Matrix work in the shape of a linear layer: `rows` outputs of `o` values, each from `i` inputs. `x` elements of
- * input: rows * i for a linear layer, fewer for a convolution, whose windows overlap. */
+/* A product of a linear layer's shape: `rows` outputs of `o` values, each from `i` inputs. `x`: input elements (rows *
+ * i for a linear layer, fewer for a convolution's overlapping windows). */
 static struct work matrix_work(double rows, double i, double o, double x, int backward_data, double acc)
 {
     double products = 2 * rows * i * o, w = i * o, y = rows * o;
@@ -78,7 +76,7 @@ static struct work matrix_work(double rows, double i, double o, double x, int ba
     return (struct work){products + y, x + y + (1 + acc) * (w + o), 0};
 }
 
-/* Taps outside the image are products too, as all that count FLOPs count them. */
+/* Taps outside the image count as products, by convention. */
 static struct work conv2d_work(enum el_op_kind op, const int64_t *d, double acc)
 {
     const struct el_window s = el_window_of_conv2d(d);
@@ -89,8 +87,7 @@ static struct work conv2d_work(enum el_op_kind op, const int64_t *d, double acc)
     return (struct work){products + acc * f * taps, x + y + (1 + acc) * f * taps, 0};
 }
 
-/* An element's mean is one addition, its variance three operations, its place in the output four. Backward an element
- * is in two sums (one and four operations) and is then put together by four. */
+/* Per element: mean 1, variance 3, output 4 operations. Backward: sums 1 and 4, result 4. */
 static struct work batch_norm_work(enum el_op_kind op, const struct el_kernel_args *args)
 {
     double c = (double)args->d[1], nc = (double)args->d[0] * c;
@@ -164,8 +161,8 @@ static struct work layer_work(enum el_op_kind op, const struct el_kernel_args *a
     }
 }
 
-/* Layer norm as batch norm's rows. GELU: 8 operations and a tanh, 9 more for its slope. Attention: the products of the
- * pairs that see each other, t (t + 1) / 2 a head: two forward, and five backward, which makes the scores again. */
+/* Layer norm counts as batch norm. GELU: 8 operations and a tanh, 9 more for its slope. Attention: products of visible
+ * pairs, t (t + 1) / 2 per head: two forward, five backward (scores again). */
 static struct work sequence_work(enum el_op_kind op, const struct el_kernel_args *args)
 {
     const int64_t *d = args->d;

@@ -1,7 +1,6 @@
-/* The shapes of each op's operands, as rows: the list in kernels.h in a form that a program can read. An operand is
- * name:shape, with its type where it is not the op's, or, f32, not that of rows of bf16; those behind > are written. A
- * side of a shape is a sum of sizes (named as the row's first text has them in the order of d[]) and numbers; oh and ow
- * are a window's places. */
+/* The shapes of each op's operands (kernels.h) as machine-readable rows. An operand is name:shape, with its type if it
+ * is not the op's (or f32: also in bf16 rows); written ones follow >. A side is a sum of sizes (named in the order of
+ * d[] by the row's first text) and numbers; oh and ow are a window's places. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +69,7 @@ static bool is_word(const char *word, size_t length, const char *text)
     return strlen(text) == length && strncmp(word, text, length) == 0;
 }
 
-/* Places of a window along a side: of what has filters the window's is the sixth size, else the fifth. */
+/* Places of a window along a side. With filters the window is the sixth size, else the fifth. */
 static int64_t places(const struct row *row, const int64_t *d, bool of_rows)
 {
     bool filters = strchr(row->sizes, 'f') != NULL;
@@ -91,7 +90,6 @@ static int64_t value_of(const struct row *row, const int64_t *d, const char *wor
     return 0;
 }
 
-/* A sum of sizes and numbers. */
 static int64_t side_of(const struct row *row, const int64_t *d, const char *text, size_t length)
 {
     int64_t sum = 0, sign = 1;

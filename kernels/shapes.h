@@ -1,4 +1,4 @@
-/* The types of an op's operands, by its row in shapes.c: the op's own, or that which the row or the arguments say. */
+/* The type of an op's operand, from its row in shapes.c. */
 #pragma once
 
 #include "kernels/kernels.h"

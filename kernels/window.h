@@ -1,9 +1,8 @@
-/* A square window that walks over images: the arithmetic that convolutions and pools share, on every backend.
+/* The arithmetic of square windows over images, for convolutions and pools of every backend.
  *
- * Images are [b, h, w, c], `pad` places are added on each side of both h and w, and a window of k x k taps stands at
- * oh x ow places, `stride` apart. A window at place o begins at o * stride - pad, which may be outside the image; what
- * is outside is 0 to a convolution, and never the maximum of a pool.
- */
+ * Images are [b, h, w, c] with `pad` places added on each side of h and w. A window of k x k taps has oh x ow places,
+ * `stride` apart; at place o it begins at o * stride - pad, maybe outside the image. Outside values are 0 in a
+ * convolution and never the maximum in a pool. */
 #pragma once
 
 #include <stdint.h>
@@ -12,7 +11,7 @@
 
 struct el_window {
     int64_t b, h, w, c;
-    int64_t f; /* outputs a place: a convolution's filters, a pool's c */
+    int64_t f; /* outputs per place: a convolution's filters, a pool's c */
     int64_t k, stride, pad;
     int64_t oh, ow;
 };
@@ -39,7 +38,7 @@ static inline struct el_window el_window_of_pool(const int64_t *d)
     return el_window_of_conv2d(conv);
 }
 
-/* The taps begin..end-1 of a window along one side are those inside; tap 0 is at `at`. */
+/* Taps begin..end-1 along one side are inside the image; tap 0 is at `at`. */
 struct el_window_taps {
     int64_t at, begin, end;
 };
@@ -53,7 +52,7 @@ EL_HOST_DEVICE static inline struct el_window_taps el_window_taps(int64_t place,
     return taps;
 }
 
-/* The place whose tap `tap` is at `at`, or -1 where no window has it there. */
+/* The place where tap `tap` is at `at`; -1 if there is none. */
 EL_HOST_DEVICE static inline int64_t el_window_place_of(int64_t at, int64_t tap, int64_t places, int64_t stride,
                                                         int64_t pad)
 {

@@ -1,19 +1,19 @@
-/* Fast causal attention: each head by itself, in scratch of a head's size that stays in the core's cache, its sides
- * rounded up to whole tiles by zeros, so that no loop has an edge. Rows go tile by tile; columns that none of a tile's
- * rows sees are left out. Products are c = a b, in tiles whose sums stay in registers while a's columns pass. */
+/* Fast causal attention, head by head, in scratch that stays in the core's cache. Sides are padded with zeros to whole
+ * tiles; columns that no row of a tile sees are skipped. A product's tile sums stay in registers while a's columns
+ * pass. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
-/* A tile's rows and columns; rows after which backward adds to the gradients of k and v. */
+/* A tile's rows and columns; rows per block, after which backward adds to dk and dv. */
 enum { ROWS = 8, COLUMNS = 32, BLOCK = 64 };
 
 typedef float wide __attribute__((vector_size(64), may_alias));
 typedef float narrow __attribute__((vector_size(32), may_alias));
 
-/* c[ROWS, columns] (+)= a[ROWS, depth] b[depth, columns]. An element of a is at row * a_row + column * a_column.
- * `rows` by two vectors are summed at a time: as many as a processor has registers for. */
+/* c[ROWS, columns] (+)= a[ROWS, depth] b[depth, columns]; an element of a is at row * a_row + column * a_column. Sums
+ * `rows` by two vectors at a time, which fill the registers. */
 #define PRODUCT(name, vector, rows)                                                                                    \
     name(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row, int64_t depth,                \
          int64_t columns, int acc, float *c, int64_t c_row)                                                            \
@@ -63,17 +63,17 @@ static int64_t whole(int64_t n)
     return (n + COLUMNS - 1) / COLUMNS * COLUMNS;
 }
 
-/* One head: its sizes, rounded up too, and its scratch. T, S: t and s rounded up. */
+/* One head's sizes and scratch; T, S: t and s rounded up. */
 struct head {
     int64_t t, s, T, S;
-    size_t width;                    /* of a value of the op's operands, in bytes */
+    size_t width;                    /* of an operand's value, in bytes */
     float *q, *k, *v, *dy, *dk, *dv; /* [T, S]; q is divided by sqrt(s) */
     float *keys, *values;            /* [S, T]: k and v transposed */
     float *p, *ds;                   /* [BLOCK, T]: shares, and the gradients of the scores */
     float *out;                      /* [ROWS, S] */
 };
 
-/* Lays a head's scratch out from `next` on; returns how many values it has. */
+/* Lays out a head's scratch from `next` on; returns its number of values. */
 static int64_t lay_out(struct head *head, int backward, int64_t t, int64_t s, float *next)
 {
     const int64_t plane = t * s, strip = BLOCK * t, first = 0;
@@ -114,13 +114,12 @@ EL_VECTOR static void scale_row(const float *restrict x, int64_t n, float factor
     for (int64_t i = 0; i < n; i++) y[i] = factor * x[i];
 }
 
-/* Value i of an operand. */
 static void *at(const struct head *head, const void *x, int64_t i)
 {
     return (char *)x + (size_t)i * head->width;
 }
 
-/* y[T, S] = factor * x[t, s], whose rows are `stride` apart. */
+/* y[T, S] = factor * x[t, s], rows `stride` apart. */
 static void bring(const struct head *head, const void *x, int64_t stride, float factor, float *y)
 {
     memset(y, 0, (size_t)(head->T * head->S) * sizeof *y);
@@ -132,7 +131,7 @@ static void bring(const struct head *head, const void *x, int64_t stride, float 
     }
 }
 
-/* A row goes back: y = factor * x. */
+/* Writes a row: y = factor * x. */
 static void give_row(const struct head *head, const float *x, float factor, void *y)
 {
     if (head->width == sizeof(float))
@@ -149,7 +148,7 @@ static void bring_qkv(const struct head *head, const void *qkv, int64_t width)
     el_vector_transpose_bias(head->k, NULL, head->S, head->T, 0, head->keys);
 }
 
-/* The scores of rows i and on, into `to`; returns how many columns are done. What a row does not see becomes -inf. */
+/* The scores of rows i and on, into `to`; invisible columns become -inf. Returns the number of columns done. */
 static int64_t score(const struct head *head, int64_t i, float *to)
 {
     const int64_t columns = whole(i + ROWS);
@@ -159,7 +158,7 @@ static int64_t score(const struct head *head, int64_t i, float *to)
     return columns;
 }
 
-/* Rows i and on of one head's y, and their logs of the sum of exp. */
+/* Rows i and on of y, and their logs of the sum of exp. */
 static void attend(const struct head *head, int64_t i, void *y, int64_t stride, float *saved)
 {
     float *p = head->p, per_sum[ROWS];
@@ -177,9 +176,9 @@ static void attend(const struct head *head, int64_t i, void *y, int64_t stride, 
 
 static enum el_status forward(const struct el_kernel_args *args, size_t width)
 {
-    const void *qkv = args->p[0]; /* [b, t, 3 h, s] */
-    void *y = args->p[1];         /* [b, t, h, s] */
-    float *saved = args->p[2];    /* [b, h, t] */
+    const void *qkv = args->p[0];
+    void *y = args->p[1];
+    float *saved = args->p[2];
     const int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
     const struct head head = make_head(args, 0, width);
     for (int64_t n = 0; n < b * h; n++) {
@@ -190,7 +189,7 @@ static enum el_status forward(const struct el_kernel_args *args, size_t width)
     return EL_OK;
 }
 
-/* A row's gradient of its scores, in place of that of its shares p: p (dp - sum of p dp). */
+/* The softmax gradient, in place: p (dp - sum of p dp). */
 EL_VECTOR static void through_softmax(const float *restrict p, int64_t n, float *restrict ds)
 {
     float lane[COLUMNS] = {0}, mean = 0;
@@ -200,7 +199,7 @@ EL_VECTOR static void through_softmax(const float *restrict p, int64_t n, float 
     for (int64_t i = 0; i < n; i++) ds[i] = p[i] * (ds[i] - mean);
 }
 
-/* Shares and gradients of scores of rows i and on, into p and ds, and the gradient of q. */
+/* Shares and score gradients of rows i and on, into p and ds, and the gradient of q. */
 static void give_q(const struct head *head, int64_t i, const float *saved, float *p, float *ds, void *dq,
                    int64_t stride)
 {
@@ -215,7 +214,7 @@ static void give_q(const struct head *head, int64_t i, const float *saved, float
         give_row(head, head->out + r * head->S, 1 / sqrtf((float)head->s), at(head, dq, (i + r) * stride));
 }
 
-/* What the rows of a block, from i0 to `end`, give to k and v of the rows that they see. */
+/* Adds the gradients of k and v from rows i0..end-1. */
 static void give_k_and_v(const struct head *head, int64_t i0, int64_t end)
 {
     for (int64_t j = 0; j < end; j += ROWS) {
@@ -243,9 +242,9 @@ static void head_backward(const struct head *head, const float *saved, void *dqk
 
 static enum el_status backward(const struct el_kernel_args *args, size_t width)
 {
-    const void *dy = args->p[0], *qkv = args->p[1]; /* [b, t, h, s], [b, t, 3 h, s] */
-    const float *saved = args->p[2];                /* [b, h, t] */
-    void *dqkv = args->p[3];                        /* [b, t, 3 h, s] */
+    const void *dy = args->p[0], *qkv = args->p[1];
+    const float *saved = args->p[2];
+    void *dqkv = args->p[3];
     const int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
     const struct head head = make_head(args, 1, width);
     for (int64_t n = 0; n < b * h; n++) {

@@ -1,14 +1,12 @@
-/* Fast batch norm: rows pass in order, four at a time, and what is summed a channel stays in the first cache.
- *
- * Rows go in groups that stay in the second cache: a group's sum first, then its squares round its own mean, since
- * squares round 0 would lose in f32 what they have in common with the mean. Sums are taken in f32 over a group and in
- * double over the groups, so that they are as good for a million pixels as for a thousand. */
+/* Fast batch norm: four rows at a time; a channel block's sums stay in the L1 cache.
+ * Groups of rows stay in the L2 cache: a group's sum, then its squares around its own mean, against cancellation. Sums
+ * are f32 within a group and double across groups, so that precision does not depend on the number of rows. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
-/* Channels at a time, and rows whose sums are taken in f32. */
+/* Channels per block; rows summed in f32; rows at a time. */
 enum { BLOCK = 512, GROUP = 256, TOGETHER = 4 };
 
 /* sum[j] += the rows of x[rows, width], `stride` apart. */
@@ -25,7 +23,7 @@ EL_VECTOR static void add_rows(const float *restrict x, int64_t rows, int64_t st
         for (int64_t j = 0; j < width; j++) sum[j] += x[r * stride + j];
 }
 
-/* sum[j] += the squares of the rows' distances from mean[j]. */
+/* sum[j] += (x - mean[j])^2 over the rows. */
 EL_VECTOR static void add_squares(const float *restrict x, int64_t rows, int64_t stride, int64_t width,
                                   const float *restrict mean, float *restrict sum)
 {
@@ -50,7 +48,7 @@ static int64_t lesser(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* What a group gave goes to the whole, and the next one begins. */
+/* Adds a group's sums to the total and clears them. */
 EL_VECTOR static void flush(float *restrict group, int64_t width, double *restrict whole)
 {
     for (int64_t j = 0; j < width; j++) {
@@ -59,8 +57,7 @@ EL_VECTOR static void flush(float *restrict group, int64_t width, double *restri
     }
 }
 
-/* What a group gave goes to the whole: its sum, and its squares as they would be round 0, which in double loses
- * nothing. The next group begins. */
+/* Adds a group's sum and its squares, shifted to 0 (in double without loss), to the total, and clears them. */
 EL_VECTOR static void join(int64_t width, float *restrict sum, const float *restrict centre, float *restrict squares,
                            int64_t rows, double *restrict mean, double *restrict variance)
 {
@@ -91,7 +88,7 @@ static void moments(const float *x, int64_t n, int64_t c, int64_t width, double 
     }
 }
 
-/* y = factor * x + offset (+ residual), and max(., 0) of it with `relu`. `width` channels, rows `stride` apart. */
+/* y = factor * x + offset (+ residual), then max(., 0) with `relu`; `width` channels, rows `stride` apart. */
 #define EL_NORMALISE(name, value)                                                                                      \
     EL_VECTOR static void name(const float *restrict x, const float *restrict residual, int64_t n, int64_t stride,     \
                                int64_t width, const float *restrict factor, const float *restrict offset,              \
@@ -131,9 +128,9 @@ static void normalise(const struct el_kernel_args *args, int64_t c0, int64_t wid
 
 enum el_status el_cpu_batch_norm_forward(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0];                                      /* [n, c] */
-    float *running_mean = args->p[4], *running_variance = args->p[5]; /* [c] */
-    float *saved = args->p[7];                                        /* [2, c] */
+    const float *x = args->p[0];
+    float *running_mean = args->p[4], *running_variance = args->p[5];
+    float *saved = args->p[7];
     int64_t n = args->d[0], c = args->d[1];
     double eps = args->s[0], momentum = args->s[1];
     EL_TRY(el_batch_norm_check(n));
@@ -157,7 +154,7 @@ enum el_status el_cpu_batch_norm_forward(const struct el_kernel_args *args)
 
 enum el_status el_cpu_batch_norm_inference(const struct el_kernel_args *args)
 {
-    const float *running_mean = args->p[4], *running_variance = args->p[5]; /* [c] */
+    const float *running_mean = args->p[4], *running_variance = args->p[5];
     int64_t c = args->d[1];
     for (int64_t c0 = 0; c0 < c; c0 += BLOCK) {
         double mean[BLOCK], rstd[BLOCK];
@@ -171,10 +168,7 @@ enum el_status el_cpu_batch_norm_inference(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* ---- backward ---- */
-
-/* What comes back: g[r, j] = dy, or 0 where the ReLU was shut, and its sums a channel, plain and times the distance of
- * x from the mean. */
+/* g[r, j] = dy, or 0 where the ReLU was shut, and its sums per channel, plain and times (x - mean). */
 #define EL_COME_BACK(name, incoming, keep)                                                                             \
     EL_VECTOR static void name(const float *dy, const float *restrict y, const float *restrict x, int64_t rows,        \
                                int64_t stride, int64_t width, const float *restrict mean, float *g,                    \
@@ -196,7 +190,7 @@ enum el_status el_cpu_batch_norm_inference(const struct el_kernel_args *args)
 EL_COME_BACK(come_back, dy[at], (void)0)
 EL_COME_BACK(come_back_open, y[at] > 0 ? dy[at] : 0, g[at] = value)
 
-/* dx = factor * g + slope * x + offset, over rows of g and x. dx may be g. */
+/* dx = factor * g + slope * x + offset; dx may be g. */
 EL_VECTOR static void spread(const float *g, const float *restrict x, int64_t n, int64_t stride, int64_t width,
                              const float *restrict factor, const float *restrict slope, const float *restrict offset,
                              float *dx)
@@ -211,7 +205,7 @@ EL_VECTOR static void spread(const float *g, const float *restrict x, int64_t n,
     }
 }
 
-/* The residual's gradient from g, where it is not g itself. */
+/* The residual's gradient from g, unless it is g. */
 static void give_residual(const struct el_kernel_args *args, int64_t c0, int64_t width, const float *g)
 {
     float *dresidual = args->p[8];
@@ -225,7 +219,7 @@ static void give_residual(const struct el_kernel_args *args, int64_t c0, int64_t
     }
 }
 
-/* The sums of `width` channels of what comes back; where that is not dy it is left in g. */
+/* Gradient sums of `width` channels; leaves g behind where it differs from dy. */
 static void gradient_sums(const struct el_kernel_args *args, int64_t c0, int64_t width, float *g, double sum[BLOCK],
                           double times_x[BLOCK])
 {
@@ -246,8 +240,8 @@ static void gradient_sums(const struct el_kernel_args *args, int64_t c0, int64_t
     for (int64_t j = 0; j < width; j++) times_x[j] *= (double)saved[c + c0 + j];
 }
 
-/* dx = scale * rstd * (g - mean of g - normalised x * mean of (g * normalised x)), as factor * g + slope * x + offset.
- */
+/* dx = scale * rstd * (g - mean of g - normalised x * mean of (g * normalised x)), as factor * g + slope * x +
+ * offset. */
 static void spread_block(const struct el_kernel_args *args, int64_t c0, int64_t width, const float *g,
                          const double *sum, const double *times_x)
 {
@@ -266,10 +260,10 @@ static void spread_block(const struct el_kernel_args *args, int64_t c0, int64_t 
 
 enum el_status el_cpu_batch_norm_backward(const struct el_kernel_args *args)
 {
-    float *dscale = args->p[6], *dshift = args->p[7]; /* [c] */
+    float *dscale = args->p[6], *dshift = args->p[7];
     int64_t c = args->d[1];
     int acc = args->s[0] != 0, own = args->p[8] && args->s[1] == 0;
-    float *kept = own ? args->p[8] : args->p[5]; /* where what comes back is left: the residual's gradient, or dx */
+    float *kept = own ? args->p[8] : args->p[5]; /* g goes to the residual's gradient, or dx */
     const float *g = args->p[2] ? kept : args->p[0];
     for (int64_t c0 = 0; c0 < c; c0 += BLOCK) {
         double sum[BLOCK], times_x[BLOCK];

@@ -1,12 +1,9 @@
-/* The convolution's weight gradient on AVX-512, straight from the plain layouts.
- *
- * Channels last, dw[f, k, :] is a sum of outer products of dy[t, f] and x[t + k, :]: six filters by four vectors of
- * channels stay in registers while time passes, each step costing four loads, six broadcasts and 24 multiply-adds. No
- * packing, no workspace, no rounding up to blocks: for textcnn (windows 3, 4, 5) 7.4 ms where oneDNN 2.6, which
- * computes 112 filters for 100, takes 9.6, at 90 % of the core's peak. Forward and backward data are oneDNN's, which is
- * at the peak there. By oneDNN alone a step of textcnn (single, batch 64) takes 6.3 % longer (5.2 to 7.3).
- *
- * Without AVX-512 this file offers nothing, and oneDNN or the reference does the op. */
+/* The convolution's weight gradient on AVX-512, on plain layouts.
+ * dw[f, k, :] is a sum of outer products of dy[t, f] and x[t + k, :]. Six filters by four vectors of channels stay in
+ * registers while time passes; a step costs four loads, six broadcasts and 24 multiply-adds. It reaches 90 % of the
+ * core's peak: 7.4 ms for textcnn (windows 3, 4, 5), where oneDNN 2.6 takes 9.6 (it pads 100 filters to 112) and makes
+ * the step (single, batch 64) 6.3 % longer (5.2 to 7.3). Forward and backward data are oneDNN's. Without AVX-512 this
+ * file offers nothing. */
 #include "kernels/cpu/cpu.h"
 
 #include <string.h>
@@ -18,7 +15,7 @@
 
 enum { LANES = 16, VECTORS = 4, FILTERS = 6, SAMPLES = 4 };
 
-/* A few samples of x and dy, at the filter, tap and channel where a tile begins. */
+/* A few samples of x and dy, at a tile's first filter, tap and channel. */
 struct panel {
     const float *x;  /* [samples, l, c] */
     const float *dy; /* [samples, windows, f] */
@@ -27,8 +24,8 @@ struct panel {
     int64_t stride;
 };
 
-/* dw[i, 0..16*vectors) += sum over samples and windows of dy[., i] * x[., 0..16*vectors), i < filters. The last vector
- * has the lanes of `mask`. Inlined for each pair of constants, so that `sum` is registers. */
+/* dw[i, 0..16*vectors) += the sum over samples and windows of dy[., i] * x[., 0..16*vectors), i < filters; the last
+ * vector is masked. Inlined for constants, so that `sum` is registers. */
 AVX512 static inline __attribute__((always_inline)) void tile(const struct panel *p, const int filters,
                                                               const int vectors, __mmask16 mask)
 {
@@ -60,7 +57,7 @@ AVX512 static inline __attribute__((always_inline)) void tile(const struct panel
             _mm512_mask_storeu_ps(p->dw + i * p->stride + j * LANES, j == vectors - 1 ? mask : 0xffff, sum[i][j]);
 }
 
-/* Up to `wanted` filters of `vectors` vectors; returns how many were done. */
+/* Up to `wanted` filters of `vectors` vectors; returns the number done. */
 AVX512 static inline __attribute__((always_inline)) int tile_rows(const struct panel *p, int64_t wanted,
                                                                   const int vectors, __mmask16 mask)
 {
@@ -81,7 +78,7 @@ AVX512 static int tile_any(const struct panel *p, int64_t wanted, int64_t channe
     int vectors = (int)((channels + LANES - 1) / LANES);
     __mmask16 mask = (__mmask16)(0xffffu >> (vectors * LANES - channels));
     switch (vectors) {
-    case 4: /* the usual one gets whole vectors: a mask costs 7 % */
+    case 4: /* usually whole vectors: a mask costs 7 % */
         if (mask == 0xffff) return tile_rows(p, wanted, 4, 0xffff);
         return tile_rows(p, wanted, 4, mask);
     case 3:
@@ -93,7 +90,7 @@ AVX512 static int tile_any(const struct panel *p, int64_t wanted, int64_t channe
     }
 }
 
-/* One group of samples small enough for the second-level cache, added to all of dw. */
+/* Adds one group of samples, which fits the L2 cache, to dw. */
 static void add_samples(const struct panel *group, int64_t k)
 {
     enum { WIDTH = LANES * VECTORS };
@@ -113,8 +110,8 @@ static void add_samples(const struct panel *group, int64_t k)
 
 static enum el_status backward_weights(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0], *dy = args->p[1]; /* [b, l, c], [b, l-k+1, f] */
-    float *dw = args->p[2], *dbias = args->p[3];   /* [f, k, c], [f] */
+    const float *x = args->p[0], *dy = args->p[1];
+    float *dw = args->p[2], *dbias = args->p[3];
     int64_t batch = args->d[0], length = args->d[1], c = args->d[2], filters = args->d[3], k = args->d[4];
     int64_t windows = length - k + 1;
     int acc = args->s[0] != 0;

@@ -1,4 +1,4 @@
-/* The stored layout of conv2d's weights, and the rows of the cpu table, each of which chooses by an op's shape. */
+/* The stored layout of conv2d's weights, and the cpu table's rows, which choose by shape. */
 #include "kernels/cpu/conv2d.h"
 
 #include <string.h>
@@ -7,8 +7,8 @@
 
 enum { SIDE = EL_CONV2D_SIDE, BLOCK = EL_CONV2D_BLOCK };
 
-/* Calls `move` for each row of 16 channels of a filter's tap: [f, k, k, c] has it in one piece, at `plain`; the stored
- * layout 16 elements apart, from `stored` on. */
+/* Calls `move` for each 16 channels of a filter's tap: adjacent in [f, k, k, c] at `plain`, 16 elements apart in the
+ * stored layout. */
 static void each_row(const int64_t shape[4], const float *plain, const float *stored,
                      void (*move)(float *plain, float *stored))
 {
@@ -42,7 +42,7 @@ static void unpack(const int64_t shape[4], const void *stored, void *plain)
     each_row(shape, plain, stored, unpack_row);
 }
 
-/* Block by block: 16 by 16 of all taps stay in the first cache. */
+/* 16 by 16 blocks: all their taps stay in the L1 cache. */
 static void unpack_channels_first(const int64_t shape[4], const void *stored, void *values)
 {
     const int64_t taps = shape[1] * shape[2], channels = shape[3];
@@ -66,7 +66,7 @@ const struct el_weights_layout *el_cpu_conv2d_layout(enum el_dtype dtype, const 
     return dtype == EL_F32 && shape[0] % SIDE == 0 && shape[3] % SIDE == 0 ? &blocks : NULL;
 }
 
-/* ---- without oneDNN: the reference on a plain copy ---- */
+/* Without oneDNN: the reference on a plain copy. */
 
 static enum el_status slow_workspace(const struct el_kernel_args *args, struct el_workspace *workspace_p)
 {
@@ -90,9 +90,7 @@ static enum el_status slow_run(enum el_op_kind op, const struct el_kernel_args *
     return EL_OK;
 }
 
-/* ---- the rows ---- */
-
-/* Whose work it is, NULL: the reference's. */
+/* NULL: the reference's. */
 static const struct el_kernel *choose(enum el_op_kind op, const struct el_kernel_args *args)
 {
     const struct el_kernel *few = el_cpu_conv2d_few(op, args);

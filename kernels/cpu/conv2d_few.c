@@ -1,16 +1,12 @@
-/* conv2d over few pixels on AVX-512, straight from the stored layout (conv2d.h).
- *
- * Deep layers on small images have many weights and few pixels (resnet50 at 64 x 64: 60 MB of weights and 16 pixels
- * in a batch of 4), so that a convolution takes as long as its weights take to come from memory. Here they come once,
- * in their order; each block of 16 channels by 16 filters stays in registers for all pixels that meet it, and backward
- * to the inputs turns it round there, where oneDNN has a second copy of all weights made and re-reads them a row of
- * pixels.
- *
- * Inputs and outputs are worked on as panels, [channels / 16, pixels, 16] in the workspace: a panel's block is one
- * piece of the first cache, where pixels as they are lie so that they drive each other out of it.
- *
- * By oneDNN alone a step of resnet18 on images of 32 x 32 (single) takes 51 % longer with batch 16 (49 to 53) and 60 %
- * with batch 64 (57 to 64). Without AVX-512 this file offers nothing. */
+/* conv2d over few pixels on AVX-512, from the stored layout (conv2d.h).
+ * Deep layers on small images have many weights and few pixels (resnet50 at 64 x 64, batch 4: 60 MB and 16 pixels), so
+ * that reading the weights dominates. Here they are read once, in order; each 16 x 16 block stays in registers for all
+ * its pixels, and backward to the inputs transposes it there, where oneDNN copies all weights and re-reads them per row
+ * of pixels.
+ * Inputs and outputs are copied to panels [channels / 16, pixels, 16] in the workspace, because plain pixels evict each
+ * other from the L1 cache.
+ * With oneDNN alone a step of resnet18 on 32 x 32 images (single) takes 51 % longer at batch 16 (49 to 53) and 60 % at
+ * batch 64 (57 to 64). */
 #include "kernels/cpu/conv2d.h"
 
 #include <string.h>
@@ -26,13 +22,13 @@ enum {
     SIDE = EL_CONV2D_SIDE,
     BLOCK = EL_CONV2D_BLOCK,
     TAPS = 9,
-    PIXELS = 256,      /* room for so many, in all samples */
-    SMALL_IMAGE = 4,   /* pixels of an image so small that oneDNN, which goes by rows of one image, is slower anyway */
-    OFTEN = 48,        /* elsewhere, above so many uses of a weight, oneDNN is faster */
-    AHEAD = 4 * BLOCK, /* what is fetched before it is asked for */
+    PIXELS = 256,      /* at most, in all samples */
+    SMALL_IMAGE = 4,   /* pixels of an image for which oneDNN, which works by rows of one image, is always slower */
+    OFTEN = 48,        /* on larger images oneDNN is faster above so many uses of a weight */
+    AHEAD = 4 * BLOCK, /* prefetch distance */
 };
 
-/* What meets at a tap: pixels of x and of y, by their number. */
+/* The pixels of x and y that meet at each tap. */
 struct meetings {
     int n[TAPS];
     int32_t x[TAPS][PIXELS], y[TAPS][PIXELS];
@@ -55,7 +51,7 @@ static void meet(const struct el_window *s, struct meetings *m)
     }
 }
 
-/* to[i][0..16) += from[i][j] * block[j], for `n` <= 8 pixels; inlined for a constant n. */
+/* to[i][0..16) += from[i][j] * block[j] for `n` <= 8 pixels; inlined for a constant n. */
 AVX512 static inline __attribute__((always_inline)) void multiply(const __m512 block[SIDE], const int n,
                                                                   const float *const *from, float *const *to)
 {
@@ -70,7 +66,7 @@ AVX512 static inline __attribute__((always_inline)) void multiply(const __m512 b
     for (int i = 0; i < n; i++) _mm512_storeu_ps(to[i], sum[i]);
 }
 
-/* The same for all pixels of a tap; from and to are blocks of panels. */
+/* The same for all pixels of a tap; from and to are panel blocks. */
 AVX512 static inline __attribute__((always_inline)) void multiply_all(const __m512 block[SIDE], int n,
                                                                       const int32_t *from_at, const float *from,
                                                                       const int32_t *to_at, float *to)
@@ -107,7 +103,7 @@ AVX512 static inline __attribute__((always_inline)) void load(const float *from,
     for (int j = 0; j < SIDE; j++) block[j] = _mm512_loadu_ps(from + j * SIDE);
 }
 
-/* Rows become columns. */
+/* Transposes. */
 AVX512 static inline __attribute__((always_inline)) void turn(__m512 b[SIDE])
 {
     __m512 t[SIDE];
@@ -140,7 +136,6 @@ AVX512 static inline __attribute__((always_inline)) void turn(__m512 b[SIDE])
     }
 }
 
-/* An op at work: its panels, and what meets. */
 struct work {
     struct el_window s;
     int64_t x_pixels, y_pixels;
@@ -195,7 +190,7 @@ AVX512 static enum el_status forward(const struct el_kernel_args *args)
             for (int64_t tap = 0; tap < k.s.k * k.s.k; tap++, w += BLOCK) {
                 const struct meetings *m = &k.meetings;
                 __m512 block[SIDE];
-                if (m->n[tap] == 0) continue; /* it sees padding alone */
+                if (m->n[tap] == 0) continue; /* padding only */
                 fetch(w);
                 load(w, block);
                 multiply_all(block, m->n[tap], m->x[tap], k.x + c * k.x_pixels, m->y[tap], k.y + f * k.y_pixels);
@@ -253,7 +248,7 @@ AVX512 static enum el_status backward_weights(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* Taps that are inside the image, over all places along one side. */
+/* Taps inside the image, over all places along one side. */
 static int64_t taps_inside(int64_t places, int64_t length, const struct el_window *s)
 {
     int64_t n = 0;

@@ -1,5 +1,4 @@
-/* The fast table: vector loops for f32, oneDNN's module for convolutions and matrix work, and the reference's row
- * wherever neither has one. It holds no arithmetic. */
+/* The fast table: vector loops, oneDNN's module, and else the reference. */
 #include "kernels/cpu/cpu.h"
 
 #include <pthread.h>
@@ -24,7 +23,7 @@ static const struct el_bf16_way way = {find, 1 << 15, el_bf16_move};
 EL_OP_LIST(EL_BF16_FUNCTIONS)
 static const struct el_kernel bf16_rows[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)};
 
-/* The module and why it is not there: written once under `opened`, then only read. */
+/* The module, or why it is missing: written once under `opened`, then only read. */
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 static const struct el_dnnl_module *dnnl;
 static char missing[EL_ERROR_TEXT_BYTES];

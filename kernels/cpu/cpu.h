@@ -1,14 +1,12 @@
-/* The list of the fast kernels, and what they share. Each has its twin of the same name in reference/, which says what
- * it computes; here stands only how it is made fast.
- *
- * Sums are taken in an order that the compiler may not change (no fast-math): the same inputs give the same bits at
- * each run on one machine, though not on two machines that contract products differently. */
+/* The list of the fast kernels, and what they share. reference/ has each kernel's formula under the same name.
+ * No fast-math: the same inputs give the same bits at each run on one machine, but machines that contract products
+ * differently differ. */
 #pragma once
 
 #include "kernels/kernels.h"
 #include "runtime/base/vector.h"
 
-/* The ops done by vector loops in f32. The others are oneDNN's, or the reference's. */
+/* f32 ops by vector loops; others are oneDNN's or the reference's. */
 #define EL_CPU_LIST(X)                                                                                                 \
     X(EL_OP_EMBEDDING_FORWARD, embedding_forward)                                                                      \
     X(EL_OP_EMBEDDING_BACKWARD, embedding_backward)                                                                    \
@@ -42,7 +40,7 @@
     X(EL_OP_ADAM, adam)                                                                                                \
     X(EL_OP_MAX_NORM, max_norm)
 
-/* The same in bf16, where that is not done by the loops of f32 (kernels/bf16.h). */
+/* bf16 ops with loops of their own instead of the f32 loops (kernels/bf16.h). */
 #define EL_CPU_BF16_LIST(X)                                                                                            \
     X(EL_OP_EMBEDDING_FORWARD, embedding_forward_bf16)                                                                 \
     X(EL_OP_GELU_FORWARD, gelu_forward_bf16)                                                                           \
@@ -56,18 +54,18 @@ EL_CPU_BF16_LIST(EL_CPU_DECLARE)
 #undef EL_CPU_DECLARE
 enum el_status el_cpu_cast_f16(const struct el_kernel_args *args);
 
-/* The convolution's weight gradient by AVX-512; NULL without it. */
+/* By AVX-512; NULL without it. */
 const struct el_kernel *el_cpu_conv1d_backward_weights(void);
 
-/* Those that need scratch: attention, of f32 and then of bf16; and the cross entropy of bf16. */
+/* Rows with scratch: attention in f32, bf16; cross entropy in bf16. */
 extern const struct el_kernel el_cpu_attention_forward[2], el_cpu_attention_backward[2], el_cpu_cross_entropy_bf16;
 
-/* oneDNN's row; NULL where it has none or is not there. */
+/* oneDNN's row; NULL if it has none or is missing. */
 const struct el_kernel *el_cpu_dnnl(enum el_op_kind op, enum el_dtype dtype);
 
-/* The loops that more than one kernel needs. */
+/* Shared loops. */
 
-/* y[n] (+)= factor * x[n], of f32 and bf16. */
+/* y[n] (+)= factor * x[n], between f32 and bf16. */
 void el_vector_widen(const uint16_t *x, int64_t n, float factor, int acc, float *y);
 void el_vector_narrow(const float *x, int64_t n, float factor, int acc, uint16_t *y);
 
@@ -75,27 +73,26 @@ void el_vector_narrow(const float *x, int64_t n, float factor, int acc, uint16_t
 void el_vector_add(const float *restrict x, int64_t n, float *restrict y);
 void el_vector_add_bf16(const uint16_t *restrict x, int64_t n, uint16_t *restrict y);
 
-/* y[n] (+)= the sum of the rows of x[rows, n], from first to last. */
+/* y[n] (+)= the sum of the rows of x[rows, n], first to last. */
 void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float *y);
 void el_vector_sum_rows_bf16(const uint16_t *x, int64_t rows, int64_t n, int acc, float *y);
 
-/* y[rows, n] = the transpose of x[n, rows] + bias[n] (NULL: none), and max(., 0) of it with `relu`. */
+/* y[rows, n] = the transpose of x[n, rows] + bias[n] (NULL: none), then max(., 0) with `relu`. */
 void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, int64_t n, int relu, float *y);
 
-/* The largest of x[n]; -INFINITY of none. */
+/* The maximum of x[n]; -INFINITY for n = 0. */
 float el_vector_largest(const float *x, int64_t n);
 
-/* y[n] = exp(x - from), where y may be x; returns its sum. */
+/* y[n] = exp(x - from), y may be x; returns the sum. */
 double el_vector_exp_sum(const float *x, int64_t n, float from, float *y);
 
-/* What the module el_dnnl.so offers: rows of the op table in f32 and bf16, made by oneDNN. It names nothing of oneDNN,
- * so that who opens the module need not have its headers. */
+/* The module el_dnnl.so: f32 and bf16 rows by oneDNN. Its user needs no oneDNN headers. */
 struct el_dnnl_module {
-    /* Required. NULL where the module has no such row. */
+    /* Required. NULL if the module lacks the row. */
     const struct el_kernel *(*find)(enum el_op_kind op, enum el_dtype dtype);
-    /* Required. "oneDNN 2.6.3": the library found at run time. */
+    /* Required. "oneDNN 2.6.3": the version at run time. */
     const char *(*library)(void);
 };
 
-/* The module's one symbol, a struct el_dnnl_module. */
+/* The module's only symbol, a struct el_dnnl_module. */
 #define EL_DNNL_SYMBOL "el_dnnl_module"

@@ -1,13 +1,11 @@
-/* Fast dropout: the same generator as the reference's, written so that neighbouring elements share vector lanes.
- *
- * Only the first word of each draw decides, so the test `uniform >= rate` becomes one comparison of integers, exact
- * because a uniform number has 24 bits. */
+/* Fast dropout: the reference's generator, with adjacent elements in vector lanes. Only a draw's first word decides, so
+ * that `uniform >= rate` is an exact integer comparison (a uniform number has 24 bits). */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
 #include "runtime/base/rng.h"
 
-/* The counter's low word is the sample, its high word the element: y[i] = keep(i) ? x[i] * scale : 0. */
+/* The counter is (sample, element): y[i] = keep(i) ? x[i] * scale : 0. */
 EL_VECTOR static void drop_run(const struct el_rng_key *key, uint64_t sample, int64_t first, const float *x, int64_t n,
                                uint32_t threshold, float scale, float *y)
 {
@@ -21,8 +19,8 @@ EL_VECTOR static void drop_run(const struct el_rng_key *key, uint64_t sample, in
 
 enum el_status el_cpu_dropout(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0]; /* [r, n] */
-    float *y = args->p[1];       /* [r, n] */
+    const float *x = args->p[0];
+    float *y = args->p[1];
     int64_t rows = args->d[0], n = args->d[1], first = args->d[2], stride = args->d[3];
     int64_t run = args->d[4] ? args->d[4] : n, apart = args->d[5], from = args->d[6];
     double rate = args->s[0];

@@ -1,7 +1,5 @@
-/* Fast element by element work: one pass over memory each, which is all there is to win. A row added to rows too.
- *
- * Where an output may be an input (relu_backward, scale, add_row) the loop says EL_INDEPENDENT instead of `restrict`:
- * each element depends on itself alone. */
+/* Fast element-wise ops, one pass over memory each, and add_row.
+ * Where an output may be an input (relu_backward, scale, add_row) the loop has EL_INDEPENDENT instead of `restrict`. */
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
@@ -11,8 +9,8 @@
 
 EL_VECTOR enum el_status el_cpu_relu_backward(const struct el_kernel_args *args)
 {
-    const float *dy = args->p[0], *y = args->p[1]; /* [n] */
-    float *dx = args->p[2];                        /* [n] */
+    const float *dy = args->p[0], *y = args->p[1];
+    float *dx = args->p[2];
     int64_t n = args->d[0];
     EL_INDEPENDENT
     for (int64_t i = 0; i < n; i++) {
@@ -61,12 +59,12 @@ enum el_status el_cpu_gelu_backward(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-enum { BLOCK = 1024 }; /* values that are widened together: they stay in the first cache */
+enum { BLOCK = 1024 }; /* values widened together: they stay in the L1 cache */
 
 enum el_status el_cpu_gelu_forward_bf16(const struct el_kernel_args *args)
 {
-    const uint16_t *x = args->p[0]; /* [n] */
-    uint16_t *y = args->p[1];       /* [n] */
+    const uint16_t *x = args->p[0];
+    uint16_t *y = args->p[1];
     float wide[2][BLOCK];
     for (int64_t at = 0, n = args->d[0]; at < n; at += BLOCK) {
         const int64_t some = n - at < BLOCK ? n - at : BLOCK;
@@ -79,8 +77,8 @@ enum el_status el_cpu_gelu_forward_bf16(const struct el_kernel_args *args)
 
 enum el_status el_cpu_gelu_backward_bf16(const struct el_kernel_args *args)
 {
-    const uint16_t *dy = args->p[0], *x = args->p[1]; /* [n] */
-    uint16_t *dx = args->p[2];                        /* [n] */
+    const uint16_t *dy = args->p[0], *x = args->p[1];
+    uint16_t *dx = args->p[2];
     float wide[2][BLOCK];
     for (int64_t at = 0, n = args->d[0]; at < n; at += BLOCK) {
         const int64_t some = n - at < BLOCK ? n - at : BLOCK;
@@ -94,8 +92,8 @@ enum el_status el_cpu_gelu_backward_bf16(const struct el_kernel_args *args)
 
 EL_VECTOR enum el_status el_cpu_add_row(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0], *row = args->p[1]; /* [r, n], [n] */
-    float *y = args->p[2];                          /* [r, n] */
+    const float *x = args->p[0], *row = args->p[1];
+    float *y = args->p[2];
     int64_t rows = args->d[0], n = args->d[1];
     for (int64_t r = 0; r < rows; r++) {
         EL_INDEPENDENT
@@ -112,8 +110,8 @@ enum el_status el_cpu_sum_rows(const struct el_kernel_args *args)
 
 enum el_status el_cpu_copy_columns(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0]; /* [r, ldx] */
-    float *y = args->p[1];       /* [r, ldy] */
+    const float *x = args->p[0];
+    float *y = args->p[1];
     int64_t rows = args->d[0], columns = args->d[1], ldx = args->d[2], ldy = args->d[3];
     int acc = args->s[0] != 0;
     for (int64_t r = 0; r < rows; r++) {
@@ -127,8 +125,8 @@ enum el_status el_cpu_copy_columns(const struct el_kernel_args *args)
 
 enum el_status el_cpu_copy_columns_bf16(const struct el_kernel_args *args)
 {
-    const uint16_t *x = args->p[0]; /* [r, ldx] */
-    uint16_t *y = args->p[1];       /* [r, ldy] */
+    const uint16_t *x = args->p[0];
+    uint16_t *y = args->p[1];
     int64_t rows = args->d[0], columns = args->d[1], ldx = args->d[2], ldy = args->d[3];
     for (int64_t r = 0; r < rows; r++) {
         if (args->s[0] != 0)
@@ -187,11 +185,11 @@ enum el_status el_cpu_cast_f16(const struct el_kernel_args *args)
 
 EL_VECTOR enum el_status el_cpu_scale(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0]; /* [n] */
-    float *y = args->p[1];       /* [n] */
+    const float *x = args->p[0];
+    float *y = args->p[1];
     float factor = (float)args->s[0];
     int64_t n = args->d[0];
-    if (factor == 1) { /* the library's copy does not read what it overwrites: a tenth less time for 8 MiB */
+    if (factor == 1) { /* memcpy does not read what it overwrites: 10 % faster for 8 MiB */
         if (x != y) memcpy(y, x, (size_t)n * sizeof *y);
         return EL_OK;
     }
@@ -208,7 +206,7 @@ enum el_status el_cpu_add(const struct el_kernel_args *args)
 
 EL_VECTOR enum el_status el_cpu_fill(const struct el_kernel_args *args)
 {
-    float *y = args->p[0]; /* [n] */
+    float *y = args->p[0];
     float value = (float)args->s[0];
     int64_t n = args->d[0];
     for (int64_t i = 0; i < n; i++) y[i] = value;

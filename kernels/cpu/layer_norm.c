@@ -1,12 +1,11 @@
-/* Fast layer norm: a row at a time, twice while it is in the first cache, with sums of 16 lanes in double. The
- * gradients of scale and shift are sums over rows: they pass once more, in f32 over groups of rows and in double over
- * the groups. */
+/* Fast layer norm: a row stays in the L1 cache for its two passes; sums have 16 lanes in double. The gradients of scale
+ * and shift take another pass over the rows: f32 within groups of rows, double across groups. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
-/* Lanes of a row's sums; channels at a time, and rows whose sums are taken in f32. */
+/* Lanes of a row's sums; channels per block; rows summed in f32. */
 enum { LANES = 16, BLOCK = 512, GROUP = 256 };
 
 static inline __attribute__((always_inline)) double total(const double lane[LANES])
@@ -45,8 +44,8 @@ EL_VECTOR static void normalise(const float *restrict x, const float *restrict s
 
 enum el_status el_cpu_layer_norm_forward(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0], *scale = args->p[1], *shift = args->p[2]; /* [n, c], [c], [c] */
-    float *y = args->p[3], *saved = args->p[4];                            /* [n, c], [n, 2] */
+    const float *x = args->p[0], *scale = args->p[1], *shift = args->p[2];
+    float *y = args->p[3], *saved = args->p[4];
     int64_t n = args->d[0], c = args->d[1];
     for (int64_t i = 0; i < n; i++, x += c, y += c) {
         double mean = row_mean(x, c), rstd = 1 / sqrt(row_variance(x, c, mean) + args->s[0]);
@@ -57,7 +56,7 @@ enum el_status el_cpu_layer_norm_forward(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* With g = dy * scale and h the normalised x: sums[0] = the mean of g, sums[1] that of g * h. */
+/* With g = dy * scale and h the normalised x: sums[0] = mean of g, sums[1] = mean of g * h. */
 EL_VECTOR static void row_means(const float *dy, const float *x, const float *scale, int64_t c, float mean, float rstd,
                                 double sums[2])
 {
@@ -89,7 +88,7 @@ EL_VECTOR static void spread(const float *restrict dy, const float *restrict x, 
         for (int64_t j = 0; j < c; j++) dx[j] += rstd * (dy[j] * scale[j] - plain - (x[j] - mean) * by_x);
 }
 
-/* The sums of a group's rows over `width` channels: of dy, and of dy * h. */
+/* A group's sums over rows, `width` channels: of dy, and of dy * h. */
 EL_VECTOR static void add_group(const float *restrict dy, const float *restrict x, const float *restrict saved,
                                 int64_t rows, int64_t stride, int64_t width, float *restrict plain,
                                 float *restrict times_h)
@@ -129,7 +128,7 @@ static void parameter_gradients(const struct el_kernel_args *args, int64_t c0, i
 enum el_status el_cpu_layer_norm_backward(const struct el_kernel_args *args)
 {
     const float *dy = args->p[0], *x = args->p[1], *scale = args->p[2], *saved = args->p[3];
-    float *dx = args->p[4]; /* [n, c] */
+    float *dx = args->p[4];
     int64_t n = args->d[0], c = args->d[1];
     for (int64_t c0 = 0; c0 < c; c0 += BLOCK) parameter_gradients(args, c0, c - c0 < BLOCK ? c - c0 : BLOCK);
     for (int64_t i = 0; i < n; i++, saved += 2) {

@@ -1,5 +1,4 @@
-/* The cross entropy in f32, a row at a time: its largest logit, exp and their sum, and their shares, while the row is
- * in the core's cache. Squared error is the reference's. */
+/* The cross entropy, row by row: maximum, sum of exp and shares while the row is in cache. mse is the reference's. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -11,7 +10,7 @@ EL_VECTOR static void scale_row(int64_t n, float factor, float *x)
     for (int64_t i = 0; i < n; i++) x[i] *= factor;
 }
 
-/* A row's gradient of its loss / batch: `factor` times what is in its place, and `of_label` for the label. */
+/* A row's gradient of loss / batch: `factor` times its share, and `of_label` for the label. */
 struct row_gradient {
     float factor, of_label;
 };
@@ -27,13 +26,13 @@ static double cross_entropy_row(const float *logits, int64_t classes, int32_t la
     return log(sum) + (double)largest - (double)own;
 }
 
-/* Of bf16: a row is widened into the workspace, which has room for one. */
+/* Widens each row into the workspace, which has room for one. */
 static enum el_status cross_entropy_bf16(const struct el_kernel_args *args)
 {
-    const uint16_t *logits = args->p[0]; /* [b, c] */
-    const int32_t *labels = args->p[1];  /* [b] */
-    float *loss = args->p[2];            /* [1] */
-    uint16_t *dlogits = args->p[3];      /* [b, c] */
+    const uint16_t *logits = args->p[0];
+    const int32_t *labels = args->p[1];
+    float *loss = args->p[2];
+    uint16_t *dlogits = args->p[3];
     float *row = args->workspace;
     struct row_gradient gradient;
     int64_t batch = args->d[0], classes = args->d[1];
@@ -59,10 +58,10 @@ const struct el_kernel el_cpu_cross_entropy_bf16 = {.run = cross_entropy_bf16, .
 
 enum el_status el_cpu_cross_entropy(const struct el_kernel_args *args)
 {
-    const float *logits = args->p[0];   /* [b, c] */
-    const int32_t *labels = args->p[1]; /* [b] */
-    float *loss = args->p[2];           /* [1] */
-    float *dlogits = args->p[3];        /* [b, c] */
+    const float *logits = args->p[0];
+    const int32_t *labels = args->p[1];
+    float *loss = args->p[2];
+    float *dlogits = args->p[3];
     struct row_gradient gradient;
     int64_t batch = args->d[0], classes = args->d[1];
     EL_TRY(el_reference_check_index("cross_entropy", labels, batch, classes));

@@ -1,13 +1,13 @@
-/* Fast maximum over time: the time loop outside, a block of channels inside, so that the running maxima and their
- * positions stay in vector registers while memory is read in order. */
+/* Fast maximum over time: for each block of channels the running maxima and positions stay in vector registers while
+ * time passes. */
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 
-/* Channels a block: four vectors of AVX-512 for the maxima and four for the positions. */
+/* Channels per block: four AVX-512 vectors of maxima and four of positions. */
 enum { BLOCK = 64 };
 
-/* x[t, n] with rows `stride` apart -> y[n], at[n]; n <= BLOCK. */
+/* x[t, n], rows `stride` apart -> y[n], at[n]; n <= BLOCK. */
 EL_VECTOR static void maximum(const float *x, int64_t length, int64_t stride, int n, float *y, int32_t *at)
 {
     float best[BLOCK];
@@ -27,9 +27,9 @@ EL_VECTOR static void maximum(const float *x, int64_t length, int64_t stride, in
 
 enum el_status el_cpu_max_time_forward(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0]; /* [b, t, f] */
-    float *y = args->p[1];       /* [b, f] */
-    int32_t *at = args->p[2];    /* [b, f] */
+    const float *x = args->p[0];
+    float *y = args->p[1];
+    int32_t *at = args->p[2];
     int64_t batch = args->d[0], length = args->d[1], filters = args->d[2];
     for (int64_t b = 0; b < batch; b++)
         for (int64_t f = 0; f < filters; f += BLOCK) {
@@ -39,12 +39,12 @@ enum el_status el_cpu_max_time_forward(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* Nearly all of dx is zero: memset writes it, then each maximum is put in its place. */
+/* Nearly all of dx is zero: memset, then set each maximum. */
 enum el_status el_cpu_max_time_backward(const struct el_kernel_args *args)
 {
-    const float *dy = args->p[0];   /* [b, f] */
-    const int32_t *at = args->p[1]; /* [b, f] */
-    float *dx = args->p[2];         /* [b, t, f] */
+    const float *dy = args->p[0];
+    const int32_t *at = args->p[1];
+    float *dx = args->p[2];
     int64_t batch = args->d[0], length = args->d[1], filters = args->d[2];
     for (int64_t b = 0; b < batch; b++) {
         float *sample = dx + b * length * filters;

@@ -1,13 +1,13 @@
-/* Fast optimizers: one pass over gradients, parameters and state. They are bound by memory (textcnn's 10.7 MB of
- * parameters move 32 MB with SGD, 75 MB with Adam), so that nothing is gained by more than one loop. */
+/* Fast optimizers: one pass over gradients, parameters and state. They are memory-bound (textcnn: 10.7 MB of
+ * parameters; SGD moves 32 MB, Adam 75 MB). */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
 
 EL_VECTOR enum el_status el_cpu_sgd(const struct el_kernel_args *args)
 {
-    const float *restrict g = args->p[0]; /* [n] */
-    float *restrict w = args->p[1];       /* [n] */
+    const float *restrict g = args->p[0];
+    float *restrict w = args->p[1];
     float lr = (float)args->s[0];
     int64_t n = args->d[0];
     for (int64_t i = 0; i < n; i++) w[i] -= lr * g[i];
@@ -16,8 +16,8 @@ EL_VECTOR enum el_status el_cpu_sgd(const struct el_kernel_args *args)
 
 EL_VECTOR enum el_status el_cpu_momentum(const struct el_kernel_args *args)
 {
-    const float *restrict g = args->p[0];                     /* [n] */
-    float *restrict w = args->p[1], *restrict m = args->p[2]; /* [n] */
+    const float *restrict g = args->p[0];
+    float *restrict w = args->p[1], *restrict m = args->p[2];
     float lr = (float)args->s[0], mu = (float)args->s[1];
     int64_t n = args->d[0];
     for (int64_t i = 0; i < n; i++) {
@@ -27,8 +27,7 @@ EL_VECTOR enum el_status el_cpu_momentum(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* One division an element: by sqrt(v)/root + eps, as the definition has it; its reciprocal estimate would be faster and
- * wrong in the eleventh bit. */
+/* One division per element, as defined; a reciprocal estimate is faster but wrong in the eleventh bit. */
 EL_VECTOR static void adam(int64_t n, const float *restrict g, float *restrict w, float *restrict m, float *restrict v,
                            float *restrict root, float *restrict denominator, const float scalars[8])
 {
@@ -43,7 +42,7 @@ EL_VECTOR static void adam(int64_t n, const float *restrict g, float *restrict w
     }
 }
 
-/* What nobody wants to see stays in the cache. */
+/* If not asked for, denominators and roots stay in the cache. */
 enum { ADAM_BLOCK = 1024 };
 
 enum el_status el_cpu_adam(const struct el_kernel_args *args)
@@ -59,9 +58,9 @@ enum el_status el_cpu_adam(const struct el_kernel_args *args)
                               (float)(1 / sqrt(1 - pow(beta2, t))),
                               (float)eps,
                               (float)(1 - lr * args->s[4])};
-    const float *g = args->p[0];                             /* [n] */
-    float *w = args->p[1], *m = args->p[2], *v = args->p[3]; /* [n] */
-    float *denominator = args->p[4], *root = args->p[5];     /* [n] or NULL */
+    const float *g = args->p[0];
+    float *w = args->p[1], *m = args->p[2], *v = args->p[3];
+    float *denominator = args->p[4], *root = args->p[5];
     float own_denominator[ADAM_BLOCK], own_root[ADAM_BLOCK];
     for (int64_t at = 0, n = args->d[0]; at < n; at += ADAM_BLOCK)
         adam(n - at < ADAM_BLOCK ? n - at : ADAM_BLOCK, g + at, w + at, m + at, v + at, root ? root + at : own_root,
@@ -69,7 +68,7 @@ enum el_status el_cpu_adam(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* Eight sums of fixed order, in double. */
+/* Eight sums in fixed order, in double. */
 EL_VECTOR static double squares(const float *w, int64_t n)
 {
     double sum[8] = {0};
@@ -82,15 +81,15 @@ EL_VECTOR static double squares(const float *w, int64_t n)
 
 enum el_status el_cpu_sum_squares(const struct el_kernel_args *args)
 {
-    float *sum = args->p[1]; /* [1] */
+    float *sum = args->p[1];
     *sum = (float)((double)*sum + squares(args->p[0], args->d[0]));
     return EL_OK;
 }
 
 EL_VECTOR enum el_status el_cpu_clip(const struct el_kernel_args *args)
 {
-    const float *sum = args->p[0]; /* [1] */
-    float *x = args->p[1];         /* [n] */
+    const float *sum = args->p[0];
+    float *x = args->p[1];
     double ratio = args->s[0] / (sqrt((double)*sum) + 1e-6);
     float factor = ratio > 1 ? 1 : (float)ratio;
     int64_t n = args->d[0];
@@ -100,7 +99,7 @@ EL_VECTOR enum el_status el_cpu_clip(const struct el_kernel_args *args)
 
 enum el_status el_cpu_max_norm(const struct el_kernel_args *args)
 {
-    float *w = args->p[0]; /* [r, n] */
+    float *w = args->p[0];
     int64_t rows = args->d[0], n = args->d[1];
     double limit = args->s[0];
     for (int64_t r = 0; r < rows; r++) {

@@ -1,14 +1,14 @@
-/* Fast pools over images: taps outside, a block of channels inside, so that the running maxima and their places stay in
- * vector registers. */
+/* Fast pools over images: for each block of channels the running maxima and places stay in vector registers while taps
+ * pass. */
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/window.h"
 
-/* Channels a block: four vectors of AVX-512 for the maxima and four for the places. */
+/* Channels per block: four AVX-512 vectors of maxima and four of places. */
 enum { BLOCK = 64 };
 
-/* A window at the border of the image: the taps that are inside, and the first pixel that they see. */
+/* A window at the border: its taps inside the image, and its first pixel. */
 struct view {
     struct el_window_taps rows, columns;
     int64_t pixel; /* of tap 0, 0; may be outside */
@@ -23,7 +23,7 @@ static struct view view_at(const struct el_window *s, int64_t place)
     return view;
 }
 
-/* One window's maxima over n channels of x; x and y are at the first of them. */
+/* One window's maxima over n channels, from x and y on. */
 EL_VECTOR static void maximum(const float *restrict x, const struct el_window *s, const struct view *view, int n,
                               float *restrict y, int32_t *restrict at)
 {
@@ -49,9 +49,9 @@ EL_VECTOR static void maximum(const float *restrict x, const struct el_window *s
 
 enum el_status el_cpu_max_pool_forward(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0]; /* [b, h, w, c] */
-    float *y = args->p[1];       /* [b, oh, ow, c] */
-    int32_t *at = args->p[2];    /* [b, oh, ow, c] */
+    const float *x = args->p[0];
+    float *y = args->p[1];
+    int32_t *at = args->p[2];
     const struct el_window s = el_window_of_pool(args->d);
     for (int64_t place = 0; place < s.b * s.oh * s.ow; place++) {
         struct view view = view_at(&s, place);
@@ -63,7 +63,7 @@ enum el_status el_cpu_max_pool_forward(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* dx[j] += dy[j] where the maximum was this tap. */
+/* dx[j] += dy[j] if the maximum was this tap. */
 EL_VECTOR static void give(const float *restrict dy, const int32_t *restrict at, int32_t tap, int64_t c,
                            float *restrict dx)
 {
@@ -72,9 +72,9 @@ EL_VECTOR static void give(const float *restrict dy, const int32_t *restrict at,
 
 enum el_status el_cpu_max_pool_backward(const struct el_kernel_args *args)
 {
-    const float *dy = args->p[0];   /* [b, oh, ow, c] */
-    const int32_t *at = args->p[1]; /* [b, oh, ow, c] */
-    float *dx = args->p[2];         /* [b, h, w, c] */
+    const float *dy = args->p[0];
+    const int32_t *at = args->p[1];
+    float *dx = args->p[2];
     const struct el_window s = el_window_of_pool(args->d);
     memset(dx, 0, (size_t)(s.b * s.h * s.w * s.c) * sizeof *dx);
     for (int64_t place = 0; place < s.b * s.oh * s.ow; place++) {
@@ -94,8 +94,8 @@ EL_VECTOR static void scale_in_place(float *y, int64_t n, float factor)
 
 enum el_status el_cpu_mean_pool_forward(const struct el_kernel_args *args)
 {
-    const float *x = args->p[0]; /* [b, hw, c] */
-    float *y = args->p[1];       /* [b, c] */
+    const float *x = args->p[0];
+    float *y = args->p[1];
     int64_t batch = args->d[0], pixels = args->d[1], c = args->d[2];
     for (int64_t b = 0; b < batch; b++) el_vector_sum_rows(x + b * pixels * c, pixels, c, 0, y + b * c);
     scale_in_place(y, batch * c, 1 / (float)pixels);
@@ -114,8 +114,8 @@ EL_VECTOR static void put_scaled(const float *restrict x, int64_t n, float facto
 
 enum el_status el_cpu_mean_pool_backward(const struct el_kernel_args *args)
 {
-    const float *dy = args->p[0]; /* [b, c] */
-    float *dx = args->p[1];       /* [b, hw, c] */
+    const float *dy = args->p[0];
+    float *dx = args->p[1];
     int64_t batch = args->d[0], pixels = args->d[1], c = args->d[2];
     float share = 1 / (float)pixels;
     for (int64_t pixel = 0; pixel < batch * pixels; pixel++) {

@@ -1,4 +1,4 @@
-/* The loops that more than one kernel needs. The modules use them too, out of the program that opened them. */
+/* Shared loops; modules call the program's copies. */
 #include "kernels/cpu/cpu.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ EL_VECTOR void el_vector_widen(const uint16_t *restrict x, int64_t n, float fact
 #if defined __x86_64__ && defined __GNUC__
 #include <immintrin.h>
 
-/* By the processor's own rounding, which takes what is too small for a usual number for zero. Returns how many. */
+/* By the processor's conversion, which flushes denormals to zero. Returns the number done. */
 __attribute__((target("avx512f,avx512bf16"))) static int64_t narrow_whole(const float *x, int64_t n, float factor,
                                                                           uint16_t *y)
 {
@@ -91,7 +91,7 @@ void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float 
     sum_part_block(x + j, rows, n, n - j, y + j);
 }
 
-/* A row at a time is added to all sums, which stay in the first cache. */
+/* Adds row by row to the sums, which stay in the L1 cache. */
 EL_VECTOR void el_vector_sum_rows_bf16(const uint16_t *restrict x, int64_t rows, int64_t n, int acc, float *restrict y)
 {
     if (!acc) memset(y, 0, (size_t)n * sizeof *y);
@@ -99,7 +99,7 @@ EL_VECTOR void el_vector_sum_rows_bf16(const uint16_t *restrict x, int64_t rows,
         for (int64_t j = 0; j < n; j++) y[j] += el_f32_of_bf16(x[r * n + j]);
 }
 
-/* Rows and columns of a square: sixteen lines of x and sixteen of y, each used whole while it is in the first cache. */
+/* Side of a square: sixteen lines each of x and y, used whole while in the L1 cache. */
 enum { SQUARE = 16 };
 
 EL_VECTOR static void transpose_square(const float *x, const float *bias, int64_t x_stride, int64_t y_stride,
@@ -140,7 +140,7 @@ void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, i
         }
 }
 
-/* Partial results side by side, and how many values each lane sums in f32 before it goes on in double. */
+/* Lanes of partial results, and values that a lane sums in f32 before double. */
 enum { LANES = 32, STEPS = 16 };
 
 EL_VECTOR float el_vector_largest(const float *x, int64_t n)

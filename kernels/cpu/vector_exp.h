@@ -1,13 +1,12 @@
-/* exp in f32 for loops that the compiler vectorises: no branch, no table, no call. */
+/* exp in f32 for vectorised loops: no branch, table or call. */
 #pragma once
 
 #include <stdint.h>
 #include <string.h>
 
-/* exp(x) within 2 units in the last place; 0 below -87, exp(88) above 88, NaN of NaN.
- *
+/* exp(x) within 2 ulp; 0 below -87, exp(88) above 88, NaN of NaN.
  * x = n ln 2 + r with |r| <= ln 2 / 2; the polynomial of exp(r) and the two parts of ln 2 are Cephes' (expf.c). Adding
- * 1.5 * 2^23 rounds to an integer, which then stands in the sum's low bits: shifted up, they are 2^n's exponent. */
+ * 1.5 * 2^23 rounds to an integer in the sum's low bits; shifted up, they are 2^n's exponent. */
 static inline __attribute__((always_inline)) float el_vector_exp(float x)
 {
     const float shift = 12582912, bound = x > 88 ? 88 : x, sum = bound * 1.44269504F + shift, n = sum - shift;

@@ -1,16 +1,14 @@
-/* Causal attention, one sample after another: its heads are a batch of products, which cuBLAS reads and writes where
- * they lie (the rows of qkv are 3 h s apart, the heads s apart), and a kernel of ours takes softmax row by row between
- * them. The workspace has the t x t scores of one sample's heads, backward their gradients too: it does not grow with
- * the batch.
- *
- * Products are of whole squares: what a row may not see is computed, and then 0. */
+/* Causal attention, sample by sample: its heads are a batch of cuBLAS products on qkv in place (rows 3 h s apart, heads
+ * s apart), with a softmax kernel of ours between them. The workspace holds one sample's t x t scores, backward their
+ * gradients too, and does not grow with the batch. Products are whole squares: invisible elements are computed, then
+ * set to 0. */
 #include "kernels/cuda/common.cuh"
 
 extern "C" {
 #include "kernels/cuda/layer.h"
 }
 
-/* One sample's heads in rows of `parts` times h heads each, of which they are part number `part`: [h][t, s]. */
+/* One sample's heads [h][t, s], part number `part` of rows of `parts` times h heads. */
 template <typename REAL>
 static struct el_cuda_matrix heads_of(const struct el_kernel_args *args, const void *rows, int64_t sample, int parts,
                                       int part)
@@ -32,7 +30,7 @@ static struct el_cuda_matrix transposed(struct el_cuda_matrix matrix)
     return matrix;
 }
 
-/* c[m, n] = a[m, k] b[k, n] of each head. */
+/* c[m, n] = a[m, k] b[k, n] per head. */
 template <typename REAL>
 static enum el_status multiply(const struct el_kernel_args *args, int64_t m, int64_t n, int64_t k,
                                struct el_cuda_matrix a, struct el_cuda_matrix b, struct el_cuda_matrix c)
@@ -41,8 +39,8 @@ static enum el_status multiply(const struct el_kernel_args *args, int64_t m, int
     return el_cuda_multiply(args, sizeof(REAL) == sizeof(double) ? EL_F64 : EL_F32, &product);
 }
 
-/* A warp a row: q k' becomes softmax(q k' / sqrt(s)) of the columns up to the row's own, and 0 behind. The maximum is
- * taken out before exp(), so that no score is too large. */
+/* A warp per row: q k' becomes softmax(q k' / sqrt(s)) up to the row's own column, and 0 after it. Subtracts the
+ * maximum before exp(), against overflow. */
 template <typename REAL>
 __global__ void softmax_kernel(int64_t rows, int64_t t, REAL per_root, REAL *__restrict__ scores,
                                REAL *__restrict__ saved)
@@ -85,8 +83,8 @@ template <typename REAL> static enum el_status attention_forward(const struct el
     return EL_OK;
 }
 
-/* A warp a row: q k' becomes softmax p, of the log of the sum of exp, and dp = dy v' the gradient of q k',
- * p (dp - sum of p dp) / sqrt(s). Both are 0 behind the row's own column. */
+/* A warp per row: q k' becomes softmax p, from the log of the sum of exp, and dp = dy v' becomes the gradient of q k',
+ * p (dp - sum of p dp) / sqrt(s). Both are 0 after the row's own column. */
 template <typename REAL>
 __global__ void softmax_backward_kernel(int64_t rows, int64_t t, REAL per_root, const REAL *__restrict__ saved,
                                         REAL *__restrict__ scores, REAL *__restrict__ gradients)

@@ -1,8 +1,5 @@
-/* Batch norm: each channel's two sums by stretches of rows, as a sum of rows is done; a thread a channel puts them
- * together; then a pass over the elements.
- *
- * Forward sums x - x[0] and its square, in one pass: near the data, so that the variance does not lose what mean and
- * square have in common. */
+/* Batch norm: two sums per channel by stretches of rows, then a thread per channel, then a pass over the elements.
+ * Forward sums x - x[0] and its square in one pass; the shift avoids cancellation in the variance. */
 #include "kernels/cuda/channel_sums.cuh"
 
 template <typename REAL> struct from_first {
@@ -15,7 +12,7 @@ template <typename REAL> struct from_first {
     }
 };
 
-/* What comes back to an element: dy, or 0 where the ReLU was shut. */
+/* The gradient before the ReLU: dy, or 0 where it was shut. */
 template <typename REAL> __device__ static inline REAL incoming(const REAL *dy, const REAL *y_or_null, int64_t at)
 {
     return y_or_null && !(y_or_null[at] > 0) ? static_cast<REAL>(0) : dy[at];
@@ -31,7 +28,7 @@ template <typename REAL> struct gradient_terms {
     }
 };
 
-/* The stretches' sums, and behind them for backward the sums over all of them. */
+/* Sums of the stretches; backward also the totals behind them. */
 template <typename REAL> static size_t batch_norm_forward_bytes(const struct el_kernel_args *args)
 {
     return channel_sums_bytes(args);
@@ -61,7 +58,7 @@ __global__ void moments_kernel(const REAL *__restrict__ x, const double *__restr
     }
 }
 
-/* What a channel's elements are normalised by: its mean, and rstd or (eps >= 0) the variance that gives it. */
+/* A channel's mean, and its rstd or (eps >= 0) its variance. */
 template <typename REAL> struct normaliser {
     const REAL *scale, *shift, *residual, *mean, *spread;
     double eps;
@@ -131,7 +128,7 @@ __global__ void parameter_gradients_kernel(const double *__restrict__ part, cons
     }
 }
 
-/* dresidual may be dy: an element is read before it is written, by the same thread. */
+/* dresidual may be dy: the same thread reads an element before it writes it. */
 template <typename REAL>
 __global__ void spread_kernel(const REAL *dy, const REAL *__restrict__ x, const REAL *__restrict__ y,
                               const REAL *__restrict__ scale, const REAL *__restrict__ saved,

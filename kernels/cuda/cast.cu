@@ -1,4 +1,4 @@
-/* Between types: casts, what bf16 has of its own, since it is wanted without a workspace, and all that f16 has. */
+/* Casts, bf16 ops that need no workspace, and f16. */
 #include "kernels/cuda/common.cuh"
 
 #include "runtime/base/half.h"
@@ -22,7 +22,6 @@ template <> __device__ inline f16 rounded<f16>(float value)
     return half;
 }
 
-/* What is taken for x. */
 template <typename TO> __device__ static inline typename wide_of<TO>::type taken(typename wide_of<TO>::type x)
 {
     return x;
@@ -33,7 +32,7 @@ template <> __device__ inline float taken<f16>(float x)
     return rounded<f16>(x);
 }
 
-/* x, y = s * x, added to what is there with `acc`. y may be x. */
+/* x, y = s * x, added with `acc`. y may be x. */
 template <typename FROM, typename TO, int MOST>
 __global__ void cast_kernel(const __grid_constant__ tensors<2, MOST> all, double s, bool acc)
 {

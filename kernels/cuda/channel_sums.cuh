@@ -1,5 +1,5 @@
-/* Two sums a channel over the rows of [d[0], d[1]], as a sum of rows is done: by stretches of rows, at the begin of the
- * workspace. TERMS gives what an element adds to each. */
+/* Two sums per channel over the rows of [d[0], d[1]], by stretches of rows, at the start of the workspace. TERMS gives
+ * an element's terms. */
 #pragma once
 
 #include "kernels/cuda/common.cuh"
@@ -8,7 +8,7 @@ extern "C" {
 #include "kernels/cuda/layer.h"
 }
 
-/* part[stretch][2][c]: a block takes 32 channels of one stretch of rows, its eight warps each every eighth row. */
+/* part[stretch][2][c]: a block takes 32 channels of one stretch; each of its eight warps takes every eighth row. */
 template <typename TERMS>
 __global__ void channel_sums_kernel(TERMS terms, int64_t rows, int64_t c, int64_t tiles, int64_t stretches,
                                     double *__restrict__ part)
@@ -35,7 +35,7 @@ __global__ void channel_sums_kernel(TERMS terms, int64_t rows, int64_t c, int64_
             part[stretch * 2 * c + channel] = one;
             part[stretch * 2 * c + c + channel] = two;
         }
-        __syncthreads(); /* so that the next tile may use the places */
+        __syncthreads(); /* before the next tile reuses the places */
     }
 }
 
@@ -53,7 +53,7 @@ static enum el_status channel_sums(const struct el_kernel_args *args, const char
                          tiles, stretches, static_cast<double *>(args->workspace));
 }
 
-/* Of one channel, in order. */
+/* One channel's, in order. */
 __device__ static inline double all_stretches(const double *part, int64_t stretches, int64_t stride, int64_t at)
 {
     double sum = 0;

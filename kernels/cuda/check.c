@@ -1,9 +1,9 @@
-/* CUDA's errors in our words. */
+/* CUDA's errors as ours. */
 #include "kernels/cuda/check.h"
 
 #include <string.h>
 
-/* A call's text is its source; what stands in its brackets says little to who reads the message. */
+/* The call's name, without its arguments. */
 static int name_length(const char *call)
 {
     return (int)strcspn(call, "(");
@@ -20,7 +20,7 @@ enum el_status el_cuda_check(cudaError_t error, const char *call)
                    cudaGetErrorName(error));
 }
 
-/* A library says "execution failed" where a kernel before it did: the reason is then the card's own error. */
+/* A library reports "execution failed" if an earlier kernel failed: the device's own error is the reason. */
 enum el_status el_cuda_library_failed(enum el_status status, const char *call, const char *words)
 {
     cudaError_t behind = cudaPeekAtLastError();

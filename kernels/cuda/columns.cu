@@ -1,4 +1,4 @@
-/* A convolution's windows as rows of a matrix, and the sum of such rows back into images. */
+/* A convolution's windows as matrix rows (im2col), and their sum back into images (col2im). */
 #include "kernels/cuda/common.cuh"
 
 extern "C" {
@@ -6,7 +6,7 @@ extern "C" {
 }
 #include "kernels/window.h"
 
-/* A thread a value: the row's place, the tap, the channel. */
+/* A thread per value. */
 template <typename REAL>
 __global__ void columns_kernel(const REAL *__restrict__ x, struct el_cuda_conv s, int64_t items,
                                REAL *__restrict__ columns)
@@ -37,7 +37,7 @@ enum el_status el_cuda_columns(const struct el_kernel_args *args, enum el_dtype 
                            : columns_of<float>(args, conv, samples, x, columns);
 }
 
-/* A thread per element of dx, which looks for all that stand for it: no two threads add to one place. */
+/* A thread per element of dx sums its values: no two threads add to one place. */
 template <typename REAL>
 __global__ void add_columns_kernel(const REAL *__restrict__ columns, struct el_cuda_conv s, int64_t items,
                                    REAL *__restrict__ dx)

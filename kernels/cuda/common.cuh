@@ -1,12 +1,10 @@
-/* What the .cu files share: the loop that strides over work, launches, sums in a fixed order, and how a family's
- * launcher becomes a row for f32 and for f64.
+/* What the .cu files share: strided loops, launches, sums in fixed order, and rows for f32 and f64.
  *
  *     template <typename REAL> __global__ void scale_kernel(...) { EL_CUDA_EACH(i, n) y[i] = s * x[i]; }
  *     template <typename REAL> static enum el_status scale(const struct el_kernel_args *args) { return launch(...); }
  *     EL_CUDA_RUN(scale)                                    el_cuda_scale_f32, el_cuda_scale_f64
  *
- * Every sum of many terms is taken in double, in an order that depends on sizes alone: the same bits in every run.
- */
+ * Sums of many terms are in double, in an order that depends on sizes alone: the same bits in every run. */
 #pragma once
 
 #include <math.h>
@@ -24,7 +22,7 @@ extern "C" {
 #define EL_CUDA_EACH(i, n)                                                                                             \
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (int64_t)gridDim.x * blockDim.x)
 
-/* For kernels whose warps each take one item after another: the item's number; the lane is threadIdx.x % 32. */
+/* For kernels with a warp per item: the item's number; the lane is threadIdx.x % 32. */
 #define EL_CUDA_EACH_WARP(i, n)                                                                                        \
     for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / EL_CUDA_WARP; i < (n);                         \
          i += (int64_t)gridDim.x * blockDim.x / EL_CUDA_WARP)
@@ -36,7 +34,7 @@ static inline cudaStream_t stream_of(const struct el_kernel_args *args)
     return static_cast<cudaStream_t>(static_cast<const struct el_cuda_native *>(args->native)->stream);
 }
 
-/* Launches `blocks` blocks of EL_CUDA_THREADS on the op's stream; nothing where there are none. */
+/* Launches `blocks` blocks of EL_CUDA_THREADS on the op's stream; none for 0. */
 template <typename... FORMAL, typename... ACTUAL>
 static enum el_status launch_blocks(const struct el_kernel_args *args, const char *op, unsigned blocks,
                                     void (*kernel)(FORMAL...), ACTUAL... actual)
@@ -52,7 +50,7 @@ static enum el_status launch_blocks(const struct el_kernel_args *args, const cha
     return el_cuda_launched(op);
 }
 
-/* A thread an item. */
+/* A thread per item. */
 template <typename... FORMAL, typename... ACTUAL>
 static enum el_status launch(const struct el_kernel_args *args, const char *op, int64_t items,
                              void (*kernel)(FORMAL...), ACTUAL... actual)
@@ -60,7 +58,7 @@ static enum el_status launch(const struct el_kernel_args *args, const char *op, 
     return launch_blocks(args, op, el_cuda_blocks(items, EL_CUDA_THREADS), kernel, actual...);
 }
 
-/* A warp an item. */
+/* A warp per item. */
 template <typename... FORMAL, typename... ACTUAL>
 static enum el_status launch_warps(const struct el_kernel_args *args, const char *op, int64_t items,
                                    void (*kernel)(FORMAL...), ACTUAL... actual)
@@ -68,9 +66,9 @@ static enum el_status launch_warps(const struct el_kernel_args *args, const char
     return launch_blocks(args, op, el_cuda_blocks(items, WARPS_A_BLOCK), kernel, actual...);
 }
 
-/* The tensors of one launch, as many as the 4 KiB of a kernel's arguments hold beside its other ones. Each has the
- * blocks that it would have alone, and they go through it in the same way: so the bits are the same, those of sums
- * too. A kernel takes them as __grid_constant__: without it each thread has a copy of them in memory. */
+/* The tensors of one launch, as many as fit the 4 KiB of kernel arguments. Each has the blocks that it would have
+ * alone, so that the bits are the same, also in sums. Kernels take them as __grid_constant__, else each thread copies
+ * them to local memory. */
 template <int POINTERS, int MOST> struct tensors {
     struct {
         void *p[POINTERS];
@@ -85,7 +83,7 @@ constexpr int most_tensors(int pointers)
     return (ARGUMENT_BYTES - OTHER_ARGUMENT_BYTES) / static_cast<int>((pointers + 2) * sizeof(void *));
 }
 
-/* The tensor that the calling block works on. */
+/* The calling block's tensor. */
 template <int POINTERS, int MOST> __device__ static inline int own_tensor(const tensors<POINTERS, MOST> &all)
 {
     int low = 0;
@@ -100,7 +98,7 @@ template <int POINTERS, int MOST> __device__ static inline int own_tensor(const 
     for (int64_t i = (int64_t)(blockIdx.x - (own).first) * blockDim.x + threadIdx.x; i < (own).n;                      \
          i += (int64_t)(own).blocks * blockDim.x)
 
-/* Tensor `*at_p` of the op and as many after it as there is room for. Returns their blocks. */
+/* Takes tensor `*at_p` and as many after it as fit. Returns their number of blocks. */
 template <int POINTERS, int MOST>
 static unsigned take_tensors(const struct el_kernel_args *args, int64_t items_per_block, int *at_p,
                              tensors<POINTERS, MOST> *list)
@@ -133,7 +131,7 @@ static enum el_status launch_list(const struct el_kernel_args *args, const char 
     return EL_OK;
 }
 
-/* A thread an item of each tensor, by a kernel of `one` or of `many` tensors a launch. */
+/* A thread per item of each tensor, by a kernel of `one` or of `many` tensors per launch. */
 template <int POINTERS, typename... FORMAL, typename... ACTUAL>
 static enum el_status
 launch_tensors(const struct el_kernel_args *args, const char *op, void (*one)(tensors<POINTERS, 1>, FORMAL...),
@@ -143,7 +141,7 @@ launch_tensors(const struct el_kernel_args *args, const char *op, void (*one)(te
 }
 #define EL_CUDA_BOTH(kernel, pointers, ...) kernel<__VA_ARGS__, 1>, kernel<__VA_ARGS__, most_tensors(pointers)>
 
-/* A number of bf16: computed with in f32, and rounded to nearest, ties to even. */
+/* bf16: computed in f32, rounded to nearest, ties to even. */
 struct bf16 {
     uint16_t bits;
     __device__ operator float() const
@@ -157,7 +155,7 @@ struct bf16 {
     }
 };
 
-/* What a type is computed in, and a result in it. */
+/* The type to compute in. */
 template <typename REAL> struct wide_of {
     typedef REAL type;
 };
@@ -184,7 +182,7 @@ template <> __device__ inline bf16 rounded<bf16>(float value)
     return half;
 }
 
-/* The same tree in every run; every lane gets the sum. All 32 lanes must take part. */
+/* The same tree in every run; all 32 lanes must take part and get the sum. */
 __device__ static inline double warp_sum(double value)
 {
     for (int offset = EL_CUDA_WARP / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
@@ -198,7 +196,7 @@ __device__ static inline double warp_max(double value)
     return value;
 }
 
-/* The sum over a block of EL_CUDA_THREADS, for every thread. All threads must take part. */
+/* The sum over a block of EL_CUDA_THREADS; all threads must take part and get it. */
 __device__ static inline double block_sum(double value)
 {
     __shared__ double part[WARPS_A_BLOCK];
@@ -207,7 +205,7 @@ __device__ static inline double block_sum(double value)
     __syncthreads();
     value = 0;
     for (int warp = 0; warp < WARPS_A_BLOCK; warp++) value += part[warp];
-    __syncthreads(); /* so that the next sum may use `part` */
+    __syncthreads(); /* before the next sum reuses `part` */
     return value;
 }
 
@@ -227,8 +225,7 @@ __device__ static inline double block_sum(double value)
         return name<bf16>(args);                                                                                       \
     }
 
-/* For rows that depend on the step: `values` is a template of the op's arguments, which gives a
- * struct of them. */
+/* For step-dependent rows: `values` is a template that makes their struct from the op's arguments. */
 #define EL_CUDA_STEP_VALUES(name, values)                                                                              \
     static_assert(sizeof(values<double>(nullptr)) <= EL_STEP_VALUES_BYTES, "a graph keeps so many bytes for an op");   \
     extern "C" bool el_cuda_##name##_step_values_f32(const struct el_kernel_args *args, void *to)                      \

@@ -1,5 +1,5 @@
-/* The rows of the convolutions: the choice between cuDNN and columns, and the plan that keeps it. That over time has a
- * bias, whose addition, ReLU and gradient are kernels of ours whichever way the convolution is done. */
+/* The convolutions' rows: the choice between cuDNN and columns, kept in a plan. conv1d's bias, ReLU and bias gradient
+ * are kernels of ours either way. */
 #include "kernels/cuda/conv.h"
 
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/window.h"
 
-/* What prepare() chose. */
 struct plan {
     struct el_cuda_conv_cudnn *cudnn; /* NULL: columns */
     char text[160];
@@ -36,7 +35,7 @@ static struct el_cuda_conv conv_of(enum el_op_kind op, const struct el_kernel_ar
     return conv;
 }
 
-/* The workspace: first the stretches of the bias' gradient, then what the chosen way needs. */
+/* The workspace: the stretches of the bias' gradient, then the scratch of the chosen way. */
 static size_t bias_bytes(enum el_op_kind op, const struct el_cuda_conv *conv)
 {
     if (op != EL_OP_CONV1D_BACKWARD_WEIGHTS) return 0;
@@ -48,7 +47,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* What it asks for; false: columns are taken. */
+/* Asks for its scratch; false: take columns. */
 static bool ask_cudnn(const struct el_cuda_native *native, const struct el_cuda_conv *conv, size_t *bytes_p)
 {
     struct el_cuda_conv_cudnn *cudnn = NULL;
@@ -59,9 +58,8 @@ static bool ask_cudnn(const struct el_cuda_native *native, const struct el_cuda_
     return true;
 }
 
-/* Enough for either way: cuDNN may still refuse when it runs. Used is what the way that was chosen asks for; the rest
- * is an allowance. Where there is no cuDNN to be asked, because there is no device, it has the room that it may ask for
- * at most. */
+/* Enough for either way, because cuDNN may still refuse at run time: the chosen way's scratch, the rest is an
+ * allowance. Without a device to ask, cuDNN's maximum. */
 static enum el_status workspace(enum el_op_kind op, const struct el_kernel_args *args, enum el_dtype dtype,
                                 struct el_workspace *workspace_p)
 {
@@ -79,7 +77,7 @@ static enum el_status workspace(enum el_op_kind op, const struct el_kernel_args 
     return EL_OK;
 }
 
-/* cuDNN may load several numbers at once; views of a flat buffer lie anywhere. */
+/* cuDNN may load several numbers at once; views of a flat buffer can be at any address. */
 static bool is_aligned(const struct el_kernel_args *args, const struct el_cuda_conv *conv)
 {
     uintptr_t all = (uintptr_t)conv->in[0] | (uintptr_t)conv->in[1] | (uintptr_t)conv->out;
@@ -122,8 +120,8 @@ static enum el_status convolve(const struct el_kernel_args *args, const struct e
     if (plan->cudnn) {
         enum el_status status = el_cuda_cudnn()->run(plan->cudnn, args->native, conv, scratch);
         if (status != EL_ERR_ABSENT) return status;
-        /* It promised in prepare() what it cannot do (a library of its own is missing, or the card is another than its
-         * tables know). It has done nothing: from now on by columns. */
+        /* cuDNN accepted in prepare() but cannot run (a library is missing, or its tables do not know the device).
+         * Nothing is done yet: from now on by columns. */
         take_columns(plan, el_error_message());
     }
     return el_cuda_conv_columns_run(args, conv, dtype, scratch);
@@ -152,7 +150,7 @@ static const char *describe(const void *plan)
     return ((const struct plan *)plan)->text;
 }
 
-/* A row's functions know neither their op nor their type. */
+/* Per op and type, because a row's functions get neither. */
 #define FUNCTIONS(op, name, type, dtype)                                                                               \
     static enum el_status name##_workspace_##type(const struct el_kernel_args *args, struct el_workspace *workspace_p) \
     {                                                                                                                  \

@@ -1,5 +1,5 @@
-/* Convolutions, over time and over images. In f32 cuDNN does them where it is there and has an algorithm that fits;
- * else, and in f64, they are products by cuBLAS. Which of the two is chosen once an op, in prepare() (conv.c). */
+/* conv1d and conv2d. prepare() chooses once per op: in f32 cuDNN, if it is there and has a fitting algorithm; else, and
+ * in f64, cuBLAS products. */
 #pragma once
 
 #include "kernels/cuda/layer.h"
@@ -8,7 +8,7 @@
 /* In the order of the ops. */
 enum el_cuda_conv_way { EL_CONV_FORWARD, EL_CONV_DATA, EL_CONV_WEIGHTS };
 
-/* One op: x[b,h,w,c], weights[f,kh,kw,c], y[b,oh,ow,f]. Time is an image's width, its height 1. */
+/* One op: x[b,h,w,c], weights[f,kh,kw,c], y[b,oh,ow,f]. Time is an image's width, with height 1. */
 struct el_cuda_conv {
     enum el_cuda_conv_way way;
     int64_t b, h, w, c, f, kh, kw, stride, pad, oh, ow;
@@ -16,22 +16,21 @@ struct el_cuda_conv {
     bool acc;
 };
 
-/* The way without cuDNN, a product over columns (conv_columns.c), and the scratch that it uses. */
+/* By products over columns (conv_columns.c), and its scratch. */
 size_t el_cuda_conv_columns_bytes(const struct el_cuda_conv *conv, enum el_dtype dtype);
 enum el_status el_cuda_conv_columns_run(const struct el_kernel_args *args, const struct el_cuda_conv *conv,
                                         enum el_dtype dtype, void *scratch);
 
-/* What cuDNN may use as scratch: as much as one copy of each operand in a layout of its own, and a MiB. An algorithm
- * that wants more is not taken. */
+/* cuDNN's scratch limit: one copy of each operand and a MiB. */
 static inline size_t el_cuda_conv_cudnn_bytes(const struct el_cuda_conv *s)
 {
     size_t elements = (size_t)(s->b * s->h * s->w * s->c + s->f * s->kh * s->kw * s->c + s->b * s->oh * s->ow * s->f);
     return elements * sizeof(float) + ((size_t)1 << 20);
 }
 
-/* The table of the module el_cudnn.so. A plan is cuDNN's descriptors and the algorithm that its heuristics put first
- * among those that give the same bits in every run, want `most_bytes` of scratch or less, and keep the precision asked
- * for. The operands' addresses are not used. Errors: EL_ERR_ABSENT with the reason, when there is none. */
+/* The table of the module el_cudnn.so. A plan has cuDNN's descriptors and the first algorithm of its heuristics that is
+ * deterministic, needs at most `most_bytes` and keeps the precision. It does not depend on addresses. Errors:
+ * EL_ERR_ABSENT with the reason, if there is none. */
 struct el_cuda_conv_cudnn {
     size_t scratch_bytes;
     char text[96];
@@ -48,18 +47,17 @@ struct el_cuda_cudnn {
 };
 /* Opens the module at first use. NULL: it is missing (el_cuda_cudnn_missing). */
 const struct el_cuda_cudnn *el_cuda_cudnn(void);
-/* The module's one symbol; tests of the kernels alone have it linked to them. */
+/* The module's only symbol; kernel tests link it directly. */
 const struct el_cuda_cudnn *el_cuda_cudnn_module(void);
 
-/* The windows' values as rows of a matrix, for `samples` samples: columns[samples * oh * ow, kh * kw * c], 0 where a
- * tap is outside; and back: dx (+)= the sum over all that stand for a pixel, in the order of taps. */
+/* im2col of `samples` samples: columns[samples * oh * ow, kh * kw * c], 0 for taps outside; and back: dx (+)= the sum
+ * of a pixel's values in the order of taps. */
 enum el_status el_cuda_columns(const struct el_kernel_args *args, enum el_dtype dtype, const struct el_cuda_conv *conv,
                                int64_t samples, const void *x, void *columns);
 enum el_status el_cuda_add_columns(const struct el_kernel_args *args, enum el_dtype dtype,
                                    const struct el_cuda_conv *conv, int64_t samples, const void *columns, void *dx);
 
-/* Samples whose columns are made at once: as many as fit 64 MiB, one at least. Emulated, few: then they are made in
- * several goes. */
+/* Samples per group of columns: as many as fit 64 MiB, at least one. Few when emulated, to test several groups. */
 #ifdef EL_CUDA_EMULATED
 enum { EL_CUDA_COLUMNS_BYTES = 1 << 12 };
 #else

@@ -1,12 +1,11 @@
-/* A convolution as one matrix product: the windows' values are copied into rows of kh*kw*c values, a
- * stretch of samples at a time.
+/* A convolution as one matrix product over columns of kh*kw*c values, a group of samples at a time.
  *     forward  y       =   columns of x  times  weights'
- *     data     columns =   dy            times  weights,  then what stands for the same pixel is summed
+ *     data     columns =   dy            times  weights,  then summed per pixel
  *     weights  dw      (+)= dy'          times  columns of x
- * A window of one tap needs no copy: there x and its columns are the same. */
+ * For 1 x 1 windows x is its own columns. */
 #include "kernels/cuda/conv.h"
 
-/* A stretch of samples: their pixels of y and of x, and their columns. */
+/* A group of samples: pixels of y and of x, and columns. */
 struct stretch {
     int64_t first, samples, rows, values;
     void *x, *y, *columns;
@@ -62,7 +61,7 @@ enum el_status el_cuda_conv_columns_run(const struct el_kernel_args *args, const
                                         enum el_dtype dtype, void *scratch)
 {
     int64_t first = 0;
-    do { /* without samples too: then gradients of weights are 0 */
+    do { /* also without samples: gradients of weights are then 0 */
         const struct stretch at = stretch_of(s, dtype, first, scratch);
         bool copied = !is_own_columns(s);
         if (copied && s->way != EL_CONV_DATA) EL_TRY(el_cuda_columns(args, dtype, s, at.samples, at.x, at.columns));

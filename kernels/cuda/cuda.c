@@ -1,10 +1,10 @@
-/* The CUDA table: each op's row for f32, f64 and bf16. It holds no arithmetic; that is in the family files. */
+/* The CUDA table: each op's row for f32, f64 and bf16. */
 #include "kernels/cuda/cuda.h"
 
 #include "kernels/bf16.h"
 #include "kernels/cuda/native.h"
 
-/* Those of many tensors. */
+/* Ops over many tensors. */
 #define TAKES_MANY(op) .takes_many = (op) == EL_OP_SCALE || ((op) >= EL_OP_CAST && (op) <= EL_OP_ADAM)
 
 static const struct el_kernel rows[EL_OP_COUNT][2] = {
@@ -27,7 +27,7 @@ static const struct el_kernel rows[EL_OP_COUNT][2] = {
 };
 
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype);
-/* A launch costs some microseconds, so that groups are large. */
+/* Large groups, because a launch costs some microseconds. */
 static const struct el_bf16_way way = {find, 1 << 22, el_cuda_bf16_move};
 #define EL_BF16_WAY &way
 EL_OP_LIST(EL_BF16_FUNCTIONS)
@@ -59,7 +59,7 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 
 const struct el_kernel_table *el_kernels_cuda(void)
 {
-    /* f64 is never cuDNN's: there is one way, however operands lie. */
+    /* f64 never uses cuDNN, so that addresses do not matter. */
     static const struct el_kernel_table table = {
         .name = "cuda", .find = find, .alignment = {[EL_F32] = EL_CUDA_ALIGNMENT}};
     return &table;

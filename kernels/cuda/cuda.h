@@ -1,11 +1,9 @@
-/* The list of the CUDA kernels. Each has its twin of the same name in reference/, which says what it computes; here
- * stands only how it is done on a GPU.
- */
+/* The list of the CUDA kernels. reference/ has each kernel's formula under the same name. */
 #pragma once
 
 #include "kernels/kernels.h"
 
-/* The ops that need nothing but a run. */
+/* Rows with only run(). */
 #define EL_CUDA_LIST(X)                                                                                                \
     X(EL_OP_EMBEDDING_FORWARD, embedding_forward)                                                                      \
     X(EL_OP_LINEAR_FORWARD, linear_forward)                                                                            \
@@ -33,12 +31,12 @@
     X(EL_OP_MOMENTUM, momentum)                                                                                        \
     X(EL_OP_MAX_NORM, max_norm)
 
-/* Those that depend on the step. */
+/* Step-dependent rows. */
 #define EL_CUDA_STEP_LIST(X)                                                                                           \
     X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_ADAM, adam)
 
-/* Those that need a workspace. */
+/* Rows with a workspace. */
 #define EL_CUDA_WORKSPACE_LIST(X)                                                                                      \
     X(EL_OP_EMBEDDING_BACKWARD, embedding_backward)                                                                    \
     X(EL_OP_LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                                          \
@@ -53,7 +51,7 @@
     X(EL_OP_CROSS_ENTROPY_JOIN, cross_entropy_join)                                                                    \
     X(EL_OP_MSE, mse)
 
-/* Those of bf16 that are not made of f32's (kernels/bf16.h). */
+/* bf16 rows that are not made from f32 (kernels/bf16.h). */
 #define EL_CUDA_BF16_LIST(X)                                                                                           \
     X(EL_OP_LINEAR_FORWARD, linear_forward)                                                                            \
     X(EL_OP_LINEAR_BACKWARD_DATA, linear_backward_data)                                                                \
@@ -98,6 +96,6 @@ EL_CUDA_STEP_LIST(EL_CUDA_DECLARE_STEP)
 EL_CUDA_WORKSPACE_LIST(EL_CUDA_DECLARE_WORKSPACE)
 #undef EL_CUDA_DECLARE_WORKSPACE
 
-/* The convolutions' rows, which have plans: in the order of their ops, in f32 and f64. */
+/* The convolutions' rows, with plans, in the order of the ops: f32, f64. */
 enum { EL_CUDA_CONV_OPS = EL_OP_CONV2D_BACKWARD_WEIGHTS - EL_OP_CONV1D_FORWARD + 1 };
 extern const struct el_kernel el_cuda_conv_rows[EL_CUDA_CONV_OPS][2];

@@ -1,7 +1,5 @@
-/* Dropout by meaning: the reference's generator, so that a GPU drops the very elements that a CPU drops.
- *
- * Only the first word of each draw decides, so the test `uniform >= rate` becomes one comparison of integers, exact
- * because a uniform number has 24 bits. */
+/* Dropout with the reference's generator: it drops the same elements as on CPUs. Only a draw's first word decides, so
+ * that `uniform >= rate` is an exact integer comparison (a uniform number has 24 bits). */
 #include "kernels/cuda/common.cuh"
 
 #include "runtime/base/rng.h"
@@ -9,7 +7,7 @@
 struct drop {
     struct el_rng_key key;
     uint64_t step, first, stride;
-    int64_t run, apart, from; /* as the reference's */
+    int64_t run, apart, from; /* as in the reference */
     uint32_t threshold;
 };
 
@@ -22,7 +20,7 @@ __device__ static bool keeps(const struct drop &drop, int64_t row, int64_t eleme
     return word[0] >> 8 >= drop.threshold;
 }
 
-/* y may be x. `step`: in the place of the one in `drop`; NULL: none. */
+/* y may be x. `step`: replaces the one in `drop`; NULL: none. */
 template <typename REAL>
 __global__ void dropout_kernel(const REAL *x, int64_t rows, int64_t n, struct drop drop, const uint64_t *step,
                                REAL scale, REAL *y)

@@ -1,7 +1,5 @@
-/* Element by element: one pass over memory each, neighbouring threads at neighbouring elements.
- *
- * Where an output may be an input (relu_backward, gelu_backward, scale) no pointer is __restrict__: each element
- * depends on itself alone. */
+/* Element-wise ops, one pass over memory each, adjacent threads at adjacent elements. Where an output may be an input
+ * (relu_backward, gelu_backward, scale) no pointer is __restrict__. */
 #include "kernels/cuda/common.cuh"
 
 template <typename REAL> __global__ void relu_backward_kernel(const REAL *dy, const REAL *y, int64_t n, REAL *dx)
@@ -18,7 +16,7 @@ template <typename REAL> static enum el_status relu_backward(const struct el_ker
 #define GELU_ROOT 0.7978845608028654 /* sqrt(2 / pi) */
 #define GELU_CUBE 0.044715
 
-/* GELU's tanh, in the type itself: many cards do few operations in double. */
+/* In the type itself: many devices are slow in double. */
 template <typename REAL> __device__ static inline REAL gelu_tanh(REAL x)
 {
     return tanh(static_cast<REAL>(GELU_ROOT) * (x + static_cast<REAL>(GELU_CUBE) * x * x * x));

@@ -1,13 +1,11 @@
-/* The embedding table: rows picked by id, and their gradient as a dense table.
- *
- * Backward adds up the gradients of each id's positions. Floats added by atomics would differ from run to run; a sort
- * by id costs passes over the ids, and one warp an id waits for the padding's, which has half of all positions. So the
- * sums are taken in whole numbers (exact_sum.h), in any order and by every thread at once:
+/* The embedding table: rows picked by id, and their dense gradient.
+ * Backward sums each id's gradients. Float atomics differ from run to run; a sort costs passes over the ids; a warp per
+ * id waits for the padding's, which has half of all positions. So sums are integers (exact_sum.h), in any order:
  *   1. heads  each id's first position, whose place in the workspace holds the id's sum
  *   2. peaks  the largest magnitude among an id's gradients, which gives its unit
  *   3. add    every element, by integer atomics
- *   4. give   the sums, to the rows that were named; the others were cleared before
- * An id that is not in the table is left out. */
+ *   4. give   the sums, to the rows that ids name; other rows are already cleared
+ * Ids outside the table are skipped. */
 #include "kernels/cuda/common.cuh"
 
 #include "kernels/cuda/embedding.h"
@@ -35,7 +33,6 @@ template <typename REAL> static enum el_status embedding_forward(const struct el
                   d[3], d[4], static_cast<REAL *>(args->p[2]));
 }
 
-/* What the backward kernels share. */
 struct sums {
     const int32_t *ids; /* [n] */
     int64_t n, v, e, first;
@@ -49,7 +46,7 @@ template <typename REAL> static __host__ __device__ constexpr int words_of()
     return sizeof(REAL) == sizeof(double) ? 2 : 1;
 }
 
-/* The place of position i's sum, or -1 for an id that is not in the table. */
+/* The place of position i's sum; -1 for an id outside the table. */
 __device__ static int64_t place_of(const struct sums &s, int64_t i)
 {
     int64_t row = s.ids[i] - s.first;
@@ -65,14 +62,14 @@ __global__ void embedding_heads_kernel(struct sums s)
     }
 }
 
-/* A warp a position. Magnitudes are ordered as their bits are, with what is not finite on top. */
+/* A warp per position. Magnitudes are compared as bits; non-finite ones are the largest. */
 template <typename REAL> __global__ void embedding_peaks_kernel(struct sums s, const REAL *__restrict__ dy)
 {
     int lane = threadIdx.x % EL_CUDA_WARP;
     EL_CUDA_EACH_WARP(i, s.n)
     {
         int64_t place = place_of(s, i);
-        if (place < 0) continue; /* the same for all of the warp */
+        if (place < 0) continue; /* the same for the whole warp */
         unsigned long long peak = 0;
         for (int64_t j = lane; j < s.e; j += EL_CUDA_WARP) {
             double magnitude = fabs(static_cast<double>(dy[i * s.e + j]));
@@ -126,7 +123,7 @@ template <typename REAL> static size_t backward_bytes(const struct el_kernel_arg
     return el_embedding_layout(args->d[0], args->d[1], args->d[2], words_of<REAL>()).bytes;
 }
 
-/* Zero sums and peaks, no heads, and a cleared table where nothing is added to it. */
+/* Clears sums, peaks and heads, and the table unless it is added to. */
 template <typename REAL>
 static enum el_status clear(const struct el_kernel_args *args, const struct el_embedding_layout &layout)
 {

@@ -3,10 +3,10 @@
 
 #include "kernels/cuda/shape.h"
 
-/* Positions are int32, and a byte repeated four times stands for "none yet". */
+/* int32 positions; this byte repeated four times means "none yet". */
 enum { EL_EMBEDDING_NONE_BYTE = 0x7f, EL_EMBEDDING_POSITIONS_MAX = 0x7f7f7f7f };
 
-/* Where the parts lie, in bytes from the workspace's start. Sums and peaks lie side by side: one memset clears both. */
+/* Offsets from the workspace's start, in bytes. Sums and peaks are adjacent: one memset clears both. */
 struct el_embedding_layout {
     size_t sums;  /* int64 [n, e, words]: the gradient's sum for the id whose first position is n */
     size_t peaks; /* u64 [n]: the bits of the largest magnitude, as double */

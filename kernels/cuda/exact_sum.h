@@ -1,13 +1,7 @@
-/* Sums that do not depend on their order: terms as whole numbers of a common unit, which is what lets thousands of
- * threads add by atomics and still give the same bits in every run.
- *
- * A group of at most n terms, the largest of magnitude `peak`, gets the unit 2^-shift such that n terms cannot exceed
- * 2^62: for 2^14 terms 48 bits below the peak are kept, twice as many as f32 has, and the sum is then exact, so that
- * the result is nearer to the truth than a sum of floats in any order. A second word, a unit of 2^-(shift + digits),
- * holds what the first rounded away; f64 needs it.
- *
- * A peak that is not finite has no unit; the sum is then NaN by the caller's hand.
- */
+/* Order-independent sums: terms become integers of a common unit, so that atomics give the same bits in every run.
+ * A group of at most n terms of magnitude <= `peak` gets the unit 2^-shift such that n terms cannot exceed 2^62. 2^14
+ * terms keep 48 bits below the peak, twice f32's, and the sum is exact. A second word, with unit 2^-(shift + digits),
+ * holds the remainder for f64. For a peak that is not finite the caller sets NaN. */
 #pragma once
 
 #include <math.h>
@@ -17,7 +11,7 @@
 
 enum { EL_EXACT_WORDS_MAX = 2, EL_EXACT_BITS = 62 };
 
-/* Bits that a term may have so that n of them fit: 62 - ceil(log2 n). Whole numbers of any sign. */
+/* Bits per term so that n terms fit: 62 - ceil(log2 n); integers of any sign. */
 EL_HOST_DEVICE static inline int el_exact_digits(int64_t n)
 {
     int log2_n = 0;
@@ -25,7 +19,7 @@ EL_HOST_DEVICE static inline int el_exact_digits(int64_t n)
     return EL_EXACT_BITS - log2_n;
 }
 
-/* The first word's unit is 2^-shift. 0 < peak < infinity, or 0: then every term is 0 and any unit serves. */
+/* The first word's unit is 2^-shift. 0 < peak < infinity, or 0: then all terms are 0 and any unit will do. */
 EL_HOST_DEVICE static inline int el_exact_shift(double peak, int digits)
 {
     int exponent;
@@ -33,12 +27,12 @@ EL_HOST_DEVICE static inline int el_exact_shift(double peak, int digits)
     return digits - exponent;
 }
 
-/* Adds nothing: gives the whole numbers that stand for `term`, |term| <= peak. */
+/* The integers of `term`, |term| <= peak. */
 EL_HOST_DEVICE static inline void el_exact_split(double term, int shift, int digits, int64_t words[EL_EXACT_WORDS_MAX])
 {
     double scaled = ldexp(term, shift), whole = rint(scaled);
     words[0] = (int64_t)whole;
-    words[1] = (int64_t)rint(ldexp(scaled - whole, digits)); /* the difference is exact, and at most a half */
+    words[1] = (int64_t)rint(ldexp(scaled - whole, digits)); /* the difference is exact, and at most 0.5 */
 }
 
 EL_HOST_DEVICE static inline double el_exact_value(int64_t first, int64_t second, int shift, int digits)

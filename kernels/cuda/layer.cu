@@ -1,4 +1,4 @@
-/* The small kernels round matrix products: bias and ReLU, the sum of rows. */
+/* Small kernels around matrix products: bias and ReLU, the sum of rows. */
 #include "kernels/cuda/common.cuh"
 
 extern "C" {
@@ -34,7 +34,8 @@ enum el_status el_cuda_bias(const struct el_kernel_args *args, enum el_dtype dty
                            : bias_of<float>(args, rows, n, x, bias, relu, y);
 }
 
-/* A block takes 32 columns of one stretch of rows: eight warps each every eighth row, then their sums in order. */
+/* A block takes 32 columns of one stretch of rows; each of its eight warps sums every eighth row, then the warps' sums
+ * are added in order. */
 template <typename REAL>
 __global__ void sum_stretches_kernel(const REAL *__restrict__ x, int64_t rows, int64_t n, int64_t tiles,
                                      int64_t stretches, double *__restrict__ part)
@@ -55,7 +56,7 @@ __global__ void sum_stretches_kernel(const REAL *__restrict__ x, int64_t rows, i
             for (int other = 1; other < WARPS_A_BLOCK; other++) sum += sums[other][lane];
             part[stretch * n + column] = sum;
         }
-        __syncthreads(); /* so that the next tile may use `sums` */
+        __syncthreads(); /* before the next tile reuses `sums` */
     }
 }
 

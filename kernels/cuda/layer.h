@@ -1,15 +1,15 @@
-/* What the layers (linear, convolutions) share: matrix products by cuBLAS on row-major matrices, and the small kernels
- * round them. `dtype` is EL_F32, EL_F64 or EL_BF16; everything is enqueued on the stream of args->native. */
+/* What linear layers and convolutions share: cuBLAS products of row-major matrices, and small kernels around them.
+ * `dtype` is EL_F32, EL_F64 or EL_BF16; everything is enqueued on the stream of args->native. */
 #pragma once
 
 #include "kernels/cuda/shape.h"
 #include "kernels/kernels.h"
 
-/* A matrix of the product, row-major: rows `ld` elements apart, `batch` matrices `stride` elements apart. */
+/* Row-major: rows `ld` elements apart, `batch` matrices `stride` elements apart. */
 struct el_cuda_matrix {
     const void *data;
     int64_t ld, stride;
-    bool transposed; /* it is stored as its transpose */
+    bool transposed; /* stored as its transpose */
 };
 
 /* c[m,n] (+)= a[m,k] b[k,n], `batch` times. */
@@ -17,29 +17,28 @@ struct el_cuda_product {
     int64_t m, n, k, batch;
     struct el_cuda_matrix a, b, c;
     bool acc;
-    enum el_dtype out; /* of c, where a and b are of bf16: that, or f32 */
+    enum el_dtype out; /* type of c; for bf16 operands bf16 or f32 */
 };
 
-/* With no rows, columns or matrices nothing is done. */
+/* Empty products do nothing. */
 enum el_status el_cuda_multiply(const struct el_kernel_args *args, enum el_dtype dtype,
                                 const struct el_cuda_product *product);
 
-/* The address `count` elements behind `data`. */
+/* The address of element `count`. */
 static inline void *el_cuda_offset(const void *data, int64_t count, enum el_dtype dtype)
 {
     return (char *)data + (size_t)count * el_dtype_bytes(dtype);
 }
 
-/* y[rows, n] = x[rows, n] (NULL: 0) + bias[n] or NULL, then max(., 0) of it with `relu`. y may be x. */
+/* y[rows, n] = x[rows, n] (NULL: 0) + bias[n] (NULL: 0), then max(., 0) with `relu`. y may be x. */
 enum el_status el_cuda_bias(const struct el_kernel_args *args, enum el_dtype dtype, int64_t rows, int64_t n,
                             const void *x, const void *bias, bool relu, void *y);
 
-/* y[n] (+)= the sum of the rows of x[rows, n]. `part` has el_cuda_sum_rows_bytes(). */
+/* y[n] (+)= the sum of the rows of x[rows, n]. `part`: el_cuda_sum_rows_bytes(). */
 enum el_status el_cuda_sum_rows(const struct el_kernel_args *args, enum el_dtype dtype, const void *x, int64_t rows,
                                 int64_t n, bool acc, void *part, void *y);
 
-/* sum_rows takes up to 64 stretches of rows side by side, each of 64 rows at least, then their sums in order: sizes
- * alone decide the order. */
+/* sum_rows takes up to 64 stretches in parallel, of at least 64 rows, then adds their sums in order. */
 enum { EL_CUDA_STRETCHES_MAX = 64, EL_CUDA_STRETCH_ROWS = 64 };
 
 static inline int64_t el_cuda_stretches(int64_t rows)

@@ -1,12 +1,12 @@
-/* The linear layer by cuBLAS on the plain layouts; bias, ReLU and the bias' gradient by kernels of ours, which serve
- * add_row and sum_rows too. cuBLAS counts columns first, and a row-major matrix read so is its transpose: of c = a b it
- * is asked for c' = b' a'. */
+/* The linear layer by cuBLAS on plain layouts; bias, ReLU and bias gradient by our kernels, also for add_row and
+ * sum_rows. cuBLAS is column-major and reads a row-major matrix as its transpose: for c = a b it is asked for c' = b'
+ * a'. */
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/layer.h"
 #include "kernels/cuda/native.h"
 
-/* cuBLAS 11 counts in int; el_cuda_multiply refuses what is beyond. */
+/* cuBLAS 11 counts in int; el_cuda_multiply refuses larger sizes. */
 #if defined CUBLAS_VER_MAJOR && CUBLAS_VER_MAJOR < 12
 #define cublasDgemmStridedBatched_64  cublasDgemmStridedBatched
 #define cublasSgemmStridedBatched_64  cublasSgemmStridedBatched
@@ -54,7 +54,7 @@ enum el_status el_cuda_multiply(const struct el_kernel_args *args, enum el_dtype
     return EL_OK;
 }
 
-/* y[b,o] = x[b,i] w'[i,o] + bias: in bf16 the product is added to the bias, so that it is rounded once. */
+/* y[b,o] = x[b,i] w'[i,o] + bias: in bf16 cuBLAS adds the product to the bias, so that it is rounded once. */
 static enum el_status linear_forward(const struct el_kernel_args *args, enum el_dtype dtype)
 {
     int64_t b = args->d[0], i = args->d[1], o = args->d[2];
@@ -118,7 +118,7 @@ static enum el_status sum_rows(const struct el_kernel_args *args, enum el_dtype 
                             args->p[1]);
 }
 
-/* A row's functions do not know their type. */
+/* Per type, because a row's functions do not get it. */
 #define ALL_TYPES(name)                                                                                                \
     enum el_status el_cuda_##name##_f32(const struct el_kernel_args *args)                                             \
     {                                                                                                                  \
@@ -138,7 +138,7 @@ ALL_TYPES(linear_backward_weights)
 ALL_TYPES(add_row)
 ALL_TYPES(sum_rows)
 
-/* The workspace's size depends neither on the type nor on whether there is a bias. */
+/* The size does not depend on the type or on the bias. */
 #define WORKSPACE(name, columns)                                                                                       \
     enum el_status el_cuda_##name##_workspace_f32(const struct el_kernel_args *args, struct el_workspace *workspace_p) \
     {                                                                                                                  \

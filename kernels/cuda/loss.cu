@@ -1,5 +1,5 @@
-/* The losses with their gradients: a warp a sample, in double (they are small next to a model's layers). The samples'
- * losses go to the workspace, and one block sums them in the order of sizes alone. */
+/* The losses with their gradients: a warp per sample, in double. Samples' losses go to the workspace, and one block
+ * sums them in fixed order. */
 #include "kernels/cuda/common.cuh"
 
 /* *loss = the sum of part[n] / divisor; one block. */
@@ -11,7 +11,7 @@ template <typename REAL> __global__ void mean_kernel(const double *part, int64_t
     if (threadIdx.x == 0) *loss = static_cast<REAL>(sum / divisor);
 }
 
-/* A label that is none gives a loss of NaN. The maximum is taken out before exp(), so that no logit is too large. */
+/* An invalid label gives a loss of NaN. Subtracts the maximum before exp(), against overflow. */
 template <typename REAL>
 __global__ void cross_entropy_kernel(const REAL *__restrict__ logits, const int32_t *__restrict__ labels, int64_t batch,
                                      int64_t classes, double *__restrict__ part, REAL *__restrict__ dlogits)
@@ -143,7 +143,6 @@ template <typename REAL> static enum el_status mse(const struct el_kernel_args *
                          static_cast<REAL *>(args->p[2]));
 }
 
-/* A double a sample. */
 template <typename REAL> static size_t part_bytes(const struct el_kernel_args *args)
 {
     return static_cast<size_t>(args->d[0]) * sizeof(double);

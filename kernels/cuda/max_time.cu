@@ -1,8 +1,7 @@
-/* The maximum over time: a block takes 32 channels of one sample, its eight warps every eighth step each, so that a
- * warp reads 32 neighbours at a time; then the warps' maxima are put together. */
+/* The maximum over time: a block takes 32 channels of one sample; each of its eight warps takes every eighth step and
+ * reads 32 adjacent values; then the warps' maxima are joined. */
 #include "kernels/cuda/common.cuh"
 
-/* One place for 32 channels. */
 template <typename REAL>
 __global__ void max_time_forward_kernel(const REAL *__restrict__ x, int64_t tiles, int64_t batch, int64_t length,
                                         int64_t filters, REAL *__restrict__ y, int32_t *__restrict__ at)
@@ -28,7 +27,7 @@ __global__ void max_time_forward_kernel(const REAL *__restrict__ x, int64_t tile
             y[b * filters + f] = best;
             at[b * filters + f] = static_cast<int32_t>(best_at);
         }
-        __syncthreads(); /* so that the next tile may use the places */
+        __syncthreads(); /* before the next tile reuses the places */
     }
 }
 

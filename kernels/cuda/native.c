@@ -1,4 +1,4 @@
-/* The libraries' handles of a stream, and which libraries there are. */
+/* A stream's library handles, and the libraries found. */
 #include "kernels/cuda/native.h"
 
 #include <pthread.h>
@@ -9,8 +9,8 @@
 #include "kernels/cuda/conv.h"
 #include "runtime/base/module.h"
 
-/* Default math is f32 throughout; TF32 is asked for by name. Parts of a sum may not be rounded to bf16: a product is
- * rounded once. Atomics stay off (their default): they would give other bits in every run. */
+/* The default math is f32; TF32 only on request. No bf16 partial sums: a product is rounded once. Atomics stay off (the
+ * default), because they are not deterministic. */
 static enum el_status set_up_cublas(cublasHandle_t handle, const struct el_cuda_native *native)
 {
     EL_CUBLAS_TRY(cublasSetStream(handle, (cudaStream_t)native->stream));
@@ -40,7 +40,7 @@ enum el_status el_cuda_native_give_cublas(struct el_cuda_native *native, size_t 
                            "cublasSetWorkspace");
 }
 
-/* ---- cuDNN, in a module of its own, so that all else goes without it ---- */
+/* cuDNN, in a module of its own because it is optional. */
 
 __attribute__((weak)) const struct el_cuda_cudnn *el_cuda_cudnn_module(void);
 static const struct el_cuda_cudnn *cudnn;
@@ -88,7 +88,7 @@ static void read_versions(void)
 {
     int cuda = 0, major = 0, minor = 0, patch = 0;
     size_t version = el_cuda_cudnn() ? cudnn->version() : 0;
-    if (cudaRuntimeGetVersion(&cuda) != cudaSuccess) { /* CUDA 11's needs a driver */
+    if (cudaRuntimeGetVersion(&cuda) != cudaSuccess) { /* CUDA 11 needs a driver for it */
         cudaGetLastError();
         cuda = CUDART_VERSION;
     }

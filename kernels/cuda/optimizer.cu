@@ -1,5 +1,5 @@
-/* Fused optimizers: one pass over gradients, parameters and state; they are bound by memory. What depends on the step
- * is worked out by the host, in double. */
+/* Fused, memory-bound optimizers: one pass over gradients, parameters and state. The host computes step-dependent
+ * values, in double. */
 #include "kernels/cuda/common.cuh"
 
 /* g, w */
@@ -48,7 +48,7 @@ template <typename REAL> struct adam_scalars {
     REAL beta1, rest1, beta2, rest2, rate, root, eps, kept;
 };
 
-/* g, w, m, v, denominator, root. `values`: in the place of `s`; NULL: none. */
+/* g, w, m, v, denominator, root. `values`: replaces `s`; NULL: none. */
 template <typename REAL, int MOST>
 __global__ void adam_kernel(const __grid_constant__ tensors<6, MOST> all,
                             struct adam_scalars<typename wide_of<REAL>::type> s,
@@ -100,7 +100,7 @@ static enum el_status adam(const struct el_kernel_args *args)
                           static_cast<const struct adam_scalars<wide> *>(args->step_values));
 }
 
-/* What a block of the sum takes at least. */
+/* A block's minimum. */
 enum { SQUARES_A_BLOCK = 16 * EL_CUDA_THREADS };
 
 /* x, sum */
@@ -115,7 +115,7 @@ __global__ void squares_kernel(const __grid_constant__ tensors<2, MOST> all, dou
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
-/* One block: tensors follow on one another. */
+/* One block, tensor after tensor. */
 template <typename REAL, int MOST>
 __global__ void add_parts_kernel(const __grid_constant__ tensors<2, MOST> all, const double *__restrict__ part)
 {
@@ -171,7 +171,7 @@ template <typename REAL> static enum el_status clip(const struct el_kernel_args 
     return launch_tensors(args, "clip", EL_CUDA_BOTH(clip_kernel, 2, REAL), args->s[0]);
 }
 
-/* A block a row. */
+/* A block per row. */
 template <typename REAL> __global__ void max_norm_kernel(int64_t rows, int64_t n, double limit, REAL *w)
 {
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -180,7 +180,7 @@ template <typename REAL> __global__ void max_norm_kernel(int64_t rows, int64_t n
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
             squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
         squares = block_sum(squares);
-        if (squares <= limit * limit) continue; /* the same for all of the block */
+        if (squares <= limit * limit) continue; /* the same for the whole block */
         double factor = limit / sqrt(squares);
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
             values[i] = static_cast<REAL>(factor * static_cast<double>(values[i]));

@@ -1,5 +1,5 @@
-/* Pools over images: a thread per output of the maximum, and back a thread per element of dx, which looks for the
- * windows whose maximum it is; the mean as the maximum over time is done, eight warps a tile of 32 channels. */
+/* Pools over images: max with a thread per output, its gradient with a thread per element of dx that searches its
+ * windows; mean as max_time does, eight warps per tile of 32 channels. */
 #include "kernels/cuda/common.cuh"
 #include "kernels/window.h"
 
@@ -80,7 +80,7 @@ __global__ void mean_pool_forward_kernel(const REAL *__restrict__ x, int64_t til
             for (int other = 1; other < WARPS_A_BLOCK; other++) sum += sums[other][lane];
             y[b * channels + c] = static_cast<REAL>(sum / static_cast<double>(pixels));
         }
-        __syncthreads(); /* so that the next tile may use `sums` */
+        __syncthreads(); /* before the next tile reuses `sums` */
     }
 }
 

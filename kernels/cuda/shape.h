@@ -1,6 +1,4 @@
-/* How much is launched for how much work, and where things lie in a workspace: the arithmetic that the kernels depend
- * on and that needs no GPU to be checked.
- */
+/* Launch sizes and workspace layouts: arithmetic that can be tested without a GPU. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +9,8 @@
 
 enum { EL_CUDA_THREADS = 256, EL_CUDA_WARP = 32, EL_CUDA_ALIGN_BYTES = 64 };
 
-/* Every kernel strides over its work, so that any number of blocks from one on is right. 65,536 blocks fill the largest
- * card many times over and stay far below what a grid may have. Emulated, few do: then the strides are walked. */
+/* Kernels stride over their work, so that any number of blocks >= 1 is right. 65,536 blocks fill the largest GPU many
+ * times and stay far below the grid limit. Few when emulated, to test the strides. */
 #ifdef EL_CUDA_EMULATED
 enum { EL_CUDA_BLOCKS_MAX = 3 };
 #else
@@ -24,7 +22,7 @@ EL_HOST_DEVICE static inline int64_t el_cuda_ceil_div(int64_t n, int64_t by)
     return n / by + (n % by != 0);
 }
 
-/* Blocks for n items; 0 for none: then nothing may be launched, since CUDA refuses an empty grid. */
+/* Blocks for n items; 0 for none: CUDA refuses an empty grid. */
 EL_HOST_DEVICE static inline unsigned el_cuda_blocks(int64_t n, int64_t items_per_block)
 {
     if (n <= 0) return 0;
@@ -33,15 +31,14 @@ EL_HOST_DEVICE static inline unsigned el_cuda_blocks(int64_t n, int64_t items_pe
     return (unsigned)(blocks < most ? blocks : most);
 }
 
-/* Whether a candidate replaces the best so far, when candidates come in any order and the first maximum of all shall
- * win. Position -1 is "none yet". */
+/* Whether a candidate replaces the best so far, so that the first maximum wins in any order. Position -1: none yet. */
 EL_HOST_DEVICE static inline bool el_cuda_max_replaces(double value, int64_t at, double best, int64_t best_at)
 {
     if (at < 0) return false;
     return best_at < 0 || value > best || (value == best && at < best_at);
 }
 
-/* Where the next region of a workspace may begin. */
+/* The next region's offset in a workspace. */
 EL_HOST_DEVICE static inline size_t el_cuda_align(size_t bytes)
 {
     return (bytes + EL_CUDA_ALIGN_BYTES - 1) / EL_CUDA_ALIGN_BYTES * EL_CUDA_ALIGN_BYTES;

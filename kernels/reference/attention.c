@@ -1,5 +1,4 @@
-/* Causal self-attention of each sample and head, row by row. Softmax is not kept: backward makes it again from the log
- * of the sum of exp. */
+/* Causal self-attention by sample, head and row. Backward recomputes softmax from the saved log of the sum of exp. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -62,7 +61,7 @@ enum el_status NAME(attention_forward)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* What row i gives back, where p is its softmax and dp = v dy: the gradient of its score j is p (dp - sum of p dp). */
+/* Row i's gradients, with p its softmax and dp = v dy: the gradient of score j is p (dp - sum of p dp). */
 static void LOCAL(give_back)(const struct LOCAL(head) * to, const struct LOCAL(head) * from, int64_t i, const REAL *dy,
                              double saved)
 {

@@ -1,5 +1,5 @@
-/* Batch norm over [n, c], each channel by itself, with the residual that is added behind it and its ReLU. Mean and
- * variance are taken one after the other: a variance from sums of squares loses what the two have in common. */
+/* Batch norm over [n, c] per channel, with the residual and ReLU after it. The variance is a second pass, because sums
+ * of squares lose precision to cancellation. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -83,13 +83,13 @@ enum el_status NAME(batch_norm_inference)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* What comes back to one element: dy, or 0 where the ReLU was shut. */
+/* The gradient before the ReLU: dy, or 0 where it was shut. */
 static inline double LOCAL(incoming)(const REAL *dy, const REAL *y, int64_t at)
 {
     return y && !(y[at] > 0) ? 0 : (double)dy[at];
 }
 
-/* For `width` channels: the sums of what comes back, plain and times the normalised x. */
+/* Sums over rows of that gradient, plain and times the normalised x, for `width` channels. */
 static void LOCAL(gradient_sums)(const struct el_kernel_args *args, int64_t c0, int64_t width, double *plain,
                                  double *times_x)
 {
@@ -105,8 +105,8 @@ static void LOCAL(gradient_sums)(const struct el_kernel_args *args, int64_t c0, 
     for (int64_t j = 0; j < width; j++) times_x[j] *= (double)saved[c + c0 + j];
 }
 
-/* dx = scale * rstd * (g - mean of g - normalised x * mean of (g * normalised x)); the residual gets g itself. An
- * element's dy is read before dresidual, which may be the same, is written. */
+/* dx = scale * rstd * (g - mean of g - normalised x * mean of (g * normalised x)); the residual gets g. Reads an
+ * element's dy before it writes dresidual, which may be dy. */
 static void LOCAL(spread)(const struct el_kernel_args *args, int64_t c0, int64_t width, const double *plain,
                           const double *times_x)
 {

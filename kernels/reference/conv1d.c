@@ -1,8 +1,7 @@
 /* The convolution over time, channels last, without padding, and its gradients.
  *
- * In this layout the k steps that a filter sees are k*c values in a row, so that a convolution is a linear layer whose
- * inputs overlap: y[b,t,f] = bias[f] + <x[b, t..t+k-1, :], w[f, :, :]>.
- */
+ * The k steps that a filter sees are k*c adjacent values, so that it is a linear layer with overlapping inputs:
+ * y[b,t,f] = bias[f] + <x[b, t..t+k-1, :], w[f, :, :]>. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"

@@ -1,8 +1,5 @@
-/* The convolution over images, channels last, and its gradients.
- *
- * The taps of one row of a window are neighbours in the image and in a filter, so that their values, several times c of
- * them, are taken in one go; taps outside the image are cut off at both ends of the row.
- */
+/* The convolution over images, channels last, and its gradients. The taps of one window row are adjacent in the image
+ * and in the filter, and are processed together; taps outside the image are cut off at both ends. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -45,7 +42,7 @@ enum el_status NAME(conv2d_forward)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* sum[n] += what the pixel (row, column) of one sample gets back in its channels c0..c0+n-1: dy[oh, ow, f]. */
+/* sum[n] += the gradient of pixel (row, column) in channels c0..c0+n-1, from dy[oh, ow, f]. */
 static void LOCAL(add_windows)(const REAL *dy, const REAL *w, const struct el_window *s, int64_t row, int64_t column,
                                int64_t c0, int64_t n, double *sum)
 {
@@ -79,8 +76,8 @@ enum el_status NAME(conv2d_backward_data)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* sum[n] += what one row of places gives to values i0..i0+n-1 of one filter's row of taps [k, c]: the pixels
- * row[w, c], dy[ow, f] at that filter. */
+/* sum[n] += the gradient of values i0..i0+n-1 of one filter's tap row [k, c] from one row of places: pixels row[w, c],
+ * dy[ow, f] at that filter. */
 static void LOCAL(add_places)(const REAL *row, const REAL *dy, const struct el_window *s, int64_t i0, int64_t n,
                               double *sum)
 {

@@ -1,6 +1,6 @@
-/* Dropout by meaning: whether an element stays is a function of (seed, step, node, global sample, element), so that
- * every way of splitting a batch drops the same ones. Of a row that is a slice of a longer one `run` elements stand
- * together there, each run `apart` from the next, the first at `from`; run 0: it is all of it. */
+/* Dropout: whether an element stays is a function of (seed, step, node, global sample, element), so that every split of
+ * a batch drops the same ones. If a row is a slice of a longer one, runs of `run` elements lie `apart` there, the first
+ * at `from`; run 0: the whole row. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"

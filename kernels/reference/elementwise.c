@@ -1,4 +1,4 @@
-/* Element by element: ReLU's gradient, GELU, scale, add, fill, and the copy of a matrix's columns. */
+/* Element-wise ops: ReLU's gradient, GELU, scale, add, cast, fill, and the copy of a matrix's columns. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -19,7 +19,7 @@ static double value_of(const void *x, enum el_dtype dtype, int64_t i)
 
 enum el_status el_reference_cast_bf16(const struct el_kernel_args *args)
 {
-    uint16_t *y = args->p[1]; /* [n] */
+    uint16_t *y = args->p[1];
     for (int64_t i = 0; i < args->d[0]; i++) {
         double x = args->s[0] * value_of(args->p[0], (enum el_dtype)args->k[0], i);
         y[i] = el_bf16_of_f32((float)(args->s[1] != 0 ? (double)el_f32_of_bf16(y[i]) + x : x));
@@ -29,7 +29,7 @@ enum el_status el_reference_cast_bf16(const struct el_kernel_args *args)
 
 enum el_status el_reference_cast_f16(const struct el_kernel_args *args)
 {
-    uint16_t *y = args->p[1]; /* [n] */
+    uint16_t *y = args->p[1];
     for (int64_t i = 0; i < args->d[0]; i++) {
         double x = value_of(args->p[0], (enum el_dtype)args->k[0], i);
         x = args->s[0] * (double)el_f32_of_f16(el_f16_of_f32((float)x));
@@ -40,7 +40,7 @@ enum el_status el_reference_cast_f16(const struct el_kernel_args *args)
 
 enum el_status el_reference_fill_f16(const struct el_kernel_args *args)
 {
-    uint16_t *y = args->p[0]; /* [n] */
+    uint16_t *y = args->p[0];
     for (int64_t i = 0; i < args->d[0]; i++) y[i] = el_f16_of_f32((float)args->s[0]);
     return EL_OK;
 }
@@ -52,16 +52,16 @@ enum el_status el_reference_fill_f16(const struct el_kernel_args *args)
 
 enum el_status NAME(relu_backward)(const struct el_kernel_args *args)
 {
-    const REAL *dy = args->p[0], *y = args->p[1]; /* [n] */
-    REAL *dx = args->p[2];                        /* [n] */
+    const REAL *dy = args->p[0], *y = args->p[1];
+    REAL *dx = args->p[2];
     for (int64_t i = 0; i < args->d[0]; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
     return EL_OK;
 }
 
 enum el_status NAME(gelu_forward)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0]; /* [n] */
-    REAL *y = args->p[1];       /* [n] */
+    const REAL *x = args->p[0];
+    REAL *y = args->p[1];
     for (int64_t i = 0; i < args->d[0]; i++) {
         double v = (double)x[i];
         y[i] = (REAL)(v / 2 * (1 + tanh(GELU_ROOT * (v + GELU_CUBE * v * v * v))));
@@ -71,8 +71,8 @@ enum el_status NAME(gelu_forward)(const struct el_kernel_args *args)
 
 enum el_status NAME(gelu_backward)(const struct el_kernel_args *args)
 {
-    const REAL *dy = args->p[0], *x = args->p[1]; /* [n] */
-    REAL *dx = args->p[2];                        /* [n] */
+    const REAL *dy = args->p[0], *x = args->p[1];
+    REAL *dx = args->p[2];
     for (int64_t i = 0; i < args->d[0]; i++) {
         double v = (double)x[i], t = tanh(GELU_ROOT * (v + GELU_CUBE * v * v * v));
         double slope = (1 - t * t) * GELU_ROOT * (1 + 3 * GELU_CUBE * v * v);
@@ -97,23 +97,23 @@ enum el_status NAME(copy_columns)(const struct el_kernel_args *args)
 
 enum el_status NAME(scale)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0]; /* [n] */
-    REAL *y = args->p[1];       /* [n] */
+    const REAL *x = args->p[0];
+    REAL *y = args->p[1];
     for (int64_t i = 0; i < args->d[0]; i++) y[i] = (REAL)(args->s[0] * (double)x[i]);
     return EL_OK;
 }
 
 enum el_status NAME(add)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0]; /* [n] */
-    REAL *y = args->p[1];       /* [n] */
+    const REAL *x = args->p[0];
+    REAL *y = args->p[1];
     for (int64_t i = 0; i < args->d[0]; i++) y[i] += x[i];
     return EL_OK;
 }
 
 enum el_status NAME(cast)(const struct el_kernel_args *args)
 {
-    REAL *y = args->p[1]; /* [n] */
+    REAL *y = args->p[1];
     for (int64_t i = 0; i < args->d[0]; i++) {
         double x = args->s[0] * value_of(args->p[0], (enum el_dtype)args->k[0], i);
         y[i] = (REAL)(args->s[1] != 0 ? (double)y[i] + x : x);
@@ -123,7 +123,7 @@ enum el_status NAME(cast)(const struct el_kernel_args *args)
 
 enum el_status NAME(fill)(const struct el_kernel_args *args)
 {
-    REAL *y = args->p[0]; /* [n] */
+    REAL *y = args->p[0];
     for (int64_t i = 0; i < args->d[0]; i++) y[i] = (REAL)args->s[0];
     return EL_OK;
 }

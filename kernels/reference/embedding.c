@@ -1,4 +1,4 @@
-/* The embedding table: rows picked by id, and their gradient as a dense table. */
+/* The embedding table: rows picked by id, and their dense gradient. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -22,8 +22,8 @@ enum el_status NAME(embedding_forward)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* A repeated id's gradients are added in the order of positions. In f32 they are added in f32: a dense table of double
- * sums is not worth its memory, and the order is what every implementation has to keep anyway. */
+/* A repeated id's gradients are added in the order of positions, in the op's type (a dense table of double sums costs
+ * too much memory). */
 enum el_status NAME(embedding_backward)(const struct el_kernel_args *args)
 {
     const int32_t *ids = args->p[0]; /* [n] */

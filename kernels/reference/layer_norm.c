@@ -1,5 +1,5 @@
-/* Layer norm over the last side of [n, c]: each row by itself. Mean and variance are taken one after the other: a
- * variance from sums of squares loses what the two have in common. */
+/* Layer norm over the last side of [n, c]. The variance is a second pass, because sums of squares lose precision to
+ * cancellation. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"

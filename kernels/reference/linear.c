@@ -1,5 +1,4 @@
-/* The linear layer: y = x w' + bias, its optional ReLU, and both gradients; a row added to all rows, and its
- * gradient. */
+/* The linear layer: y = x w' + bias, optional ReLU, both gradients; add_row and sum_rows. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"

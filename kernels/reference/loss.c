@@ -1,5 +1,4 @@
-/* The losses with their gradients. Loss and gradient are one op because they share their only expensive part, and
- * because a step always needs both. */
+/* The losses with their gradients, one op each: they share the expensive part, and a step needs both. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -18,7 +17,7 @@ static double LOCAL(largest_of)(const REAL *x, int64_t n)
     return largest;
 }
 
-/* The maximum is taken out before exp(), so that no logit is too large for it. */
+/* Subtracts the maximum before exp(), against overflow. */
 enum el_status NAME(cross_entropy)(const struct el_kernel_args *args)
 {
     const REAL *logits = args->p[0];    /* [b, c] */
@@ -86,7 +85,7 @@ enum el_status NAME(cross_entropy_join)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* Of one output label 0 wants a 1, as its one-hot row has it, and label 1 a 0. */
+/* With one output, label 0 has target 1 and label 1 target 0. */
 enum el_status NAME(mse)(const struct el_kernel_args *args)
 {
     const REAL *y = args->p[0];         /* [b, c] */

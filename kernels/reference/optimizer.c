@@ -1,4 +1,4 @@
-/* One update of the parameters: SGD, momentum, Adam and AdamW, and the bounds on the gradients' and a row's norm. */
+/* Parameter updates: SGD, momentum, Adam and AdamW, and the bounds on norms of gradients and rows. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -12,8 +12,8 @@
 
 enum el_status NAME(sgd)(const struct el_kernel_args *args)
 {
-    const REAL *g = args->p[0]; /* [n] */
-    REAL *w = args->p[1];       /* [n] */
+    const REAL *g = args->p[0];
+    REAL *w = args->p[1];
     double lr = args->s[0];
     for (int64_t i = 0; i < args->d[0]; i++) w[i] = (REAL)((double)w[i] - lr * (double)g[i]);
     return EL_OK;
@@ -21,8 +21,8 @@ enum el_status NAME(sgd)(const struct el_kernel_args *args)
 
 enum el_status NAME(momentum)(const struct el_kernel_args *args)
 {
-    const REAL *g = args->p[0];            /* [n] */
-    REAL *w = args->p[1], *m = args->p[2]; /* [n] */
+    const REAL *g = args->p[0];
+    REAL *w = args->p[1], *m = args->p[2];
     double lr = args->s[0], mu = args->s[1];
     for (int64_t i = 0; i < args->d[0]; i++) {
         m[i] = (REAL)(mu * (double)m[i] + (double)g[i]);
@@ -31,13 +31,13 @@ enum el_status NAME(momentum)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* Kingma and Ba's method with bias correction, and Loshchilov and Hutter's decay, in the order of operations of
+/* Kingma and Ba's method with bias correction and Loshchilov and Hutter's decay, in the order of operations of
  * torch.optim.AdamW. */
 enum el_status NAME(adam)(const struct el_kernel_args *args)
 {
-    const REAL *g = args->p[0];                             /* [n] */
-    REAL *w = args->p[1], *m = args->p[2], *v = args->p[3]; /* [n] */
-    REAL *denominator = args->p[4], *root = args->p[5];     /* [n] or NULL */
+    const REAL *g = args->p[0];
+    REAL *w = args->p[1], *m = args->p[2], *v = args->p[3];
+    REAL *denominator = args->p[4], *root = args->p[5]; /* [n] or NULL */
     double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2], eps = args->s[3];
     double t = (double)args->step + 1, kept = 1 - lr * args->s[4];
     double rate = lr / (1 - pow(beta1, t)), correction = sqrt(1 - pow(beta2, t));
@@ -55,8 +55,8 @@ enum el_status NAME(adam)(const struct el_kernel_args *args)
 
 enum el_status NAME(sum_squares)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0]; /* [n] */
-    REAL *sum = args->p[1];     /* [1] */
+    const REAL *x = args->p[0];
+    REAL *sum = args->p[1]; /* [1] */
     double squares = (double)*sum;
     for (int64_t i = 0; i < args->d[0]; i++) squares += (double)x[i] * (double)x[i];
     *sum = (REAL)squares;
@@ -66,7 +66,7 @@ enum el_status NAME(sum_squares)(const struct el_kernel_args *args)
 enum el_status NAME(clip)(const struct el_kernel_args *args)
 {
     const REAL *sum = args->p[0]; /* [1] */
-    REAL *x = args->p[1];         /* [n] */
+    REAL *x = args->p[1];
     double factor = args->s[0] / (sqrt((double)*sum) + 1e-6);
     if (factor > 1) factor = 1;
     for (int64_t i = 0; i < args->d[0]; i++) x[i] = (REAL)(factor * (double)x[i]);

@@ -1,5 +1,4 @@
-/* Pools over images: the maximum of each window, whose gradient goes to the first maximum alone, and the mean over all
- * pixels. */
+/* Pools over images: max (the gradient goes to the first maximum) and mean over all pixels. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -10,8 +9,7 @@
 
 #else
 
-/* y[c], at[c] take pixel[c], which is tap `tap` of their window, where it is larger than what they have; all of it
- * where it is the first. */
+/* Updates y[c], at[c] from pixel[c], tap `tap` of the window, where it is larger; everywhere if it is the first tap. */
 static void LOCAL(take_larger)(const REAL *pixel, int64_t c, int64_t tap, int first, REAL *y, int32_t *at)
 {
     for (int64_t j = 0; j < c; j++)
@@ -41,8 +39,8 @@ enum el_status NAME(max_pool_forward)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* Windows overlap: a pixel gets the sum over those whose maximum it is, in the order of their places. In f32 it is
- * taken in f32, as the embedding's gradient is: it has four terms at most where the stride is half the window. */
+/* Windows overlap: a pixel gets the sum over the windows that have it as maximum, in the order of places and in the
+ * op's type. */
 enum el_status NAME(max_pool_backward)(const struct el_kernel_args *args)
 {
     const REAL *dy = args->p[0];    /* [b, oh, ow, c] */

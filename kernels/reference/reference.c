@@ -1,4 +1,4 @@
-/* The reference table: each op's row for f32, f64 and bf16. It holds no arithmetic; that is in the family files. */
+/* The reference table: each op's row for f32, f64 and bf16. */
 #include "kernels/reference/reference.h"
 
 #include "kernels/bf16.h"

@@ -1,7 +1,7 @@
-/* Sums that a linear layer and the convolutions share, once a type: included by a body, where REAL and LOCAL() stand.
- * No include guard, as twice.h has none. */
+/* Sums for linear layers and convolutions, included once per type where REAL and LOCAL() are defined; hence no include
+ * guard. */
 
-/* Four interleaved sums: a quarter of the time of one, and still one fixed order. */
+/* Four interleaved sums in fixed order: a quarter of the time. */
 static inline double LOCAL(dot)(const REAL *a, const REAL *b, int64_t n)
 {
     double sum[4] = {0, 0, 0, 0};
@@ -22,7 +22,7 @@ static inline void LOCAL(bias_gradient)(const REAL *dy, int64_t rows, int64_t ou
     }
 }
 
-/* sum[n] += what `rows` outputs dy give to n of their inputs, whose weights are w[row * stride + 0..n-1]. */
+/* sum[n] += the gradient of n inputs from `rows` outputs dy, with weights w[row * stride + 0..n-1]. */
 static inline void LOCAL(add_inputs)(const REAL *dy, const REAL *w, int64_t rows, int64_t stride, int64_t n,
                                      double *sum)
 {
@@ -30,7 +30,6 @@ static inline void LOCAL(add_inputs)(const REAL *dy, const REAL *w, int64_t rows
         for (int64_t j = 0; j < n; j++) sum[j] += (double)dy[row] * (double)w[row * stride + j];
 }
 
-/* to[n] (+)= sum[n]. */
 static inline void LOCAL(put)(const double *sum, int64_t n, int acc, REAL *to)
 {
     for (int64_t j = 0; j < n; j++) to[j] = (REAL)(acc ? (double)to[j] + sum[j] : sum[j]);

@@ -1,4 +1,4 @@
-/* Compiles the file that EL_BODY names for f32 and for f64; see reference.h. No include guard: that is the point. */
+/* Compiles the file in EL_BODY for f32 and f64 (reference.h). No include guard on purpose. */
 #define REAL            float
 #define NAME(op)        el_reference_##op##_f32
 #define LOCAL(function) function##_f32

@@ -1,5 +1,5 @@
-/* The engine, and what versions 2 and 3 of oneDNN's C API spell differently: descriptors, attributes and the making of
- * primitive descriptors. Everything that asks for DNNL_VERSION_MAJOR stands here or in the two lines of common.h. */
+/* The engine, and everything that differs between versions 2 and 3 of oneDNN's C API: descriptors, attributes,
+ * primitive descriptors. */
 #include "kernels/cpu/dnnl/common.h"
 
 #include <pthread.h>
@@ -104,7 +104,7 @@ fail_attr:
     return status;
 }
 
-/* The end of every making of a primitive descriptor: the recipe owns it from here. */
+/* Ends the making of a primitive descriptor; the recipe owns it from here. */
 static enum el_status keep(struct el_dnnl_recipe *recipe, dnnl_primitive_attr_t attr, dnnl_status_t status,
                            const char *what, dnnl_primitive_desc_t pd, const_dnnl_primitive_desc_t *pd_p)
 {
@@ -115,7 +115,7 @@ static enum el_status keep(struct el_dnnl_recipe *recipe, dnnl_primitive_attr_t 
     return EL_OK;
 }
 
-/* The same in all directions of space. */
+/* Equal in all spatial dimensions. */
 struct steps {
     dnnl_dims_t strides, padding, dilation;
 };

@@ -1,27 +1,24 @@
-/* What the oneDNN kernels share: one spelling of what versions 2 and 3 of its C API spell differently, and recipes.
- *
- * A recipe says how an op is done: some stages (primitives) in order, their operands, and the regions of the
- * op's workspace that hold what is no operand of the op (weights in a blocked layout, scratchpads, parts still to be
- * added). It is made twice, by workspace() for the sizes and by prepare() for the plan:
+/* What the oneDNN kernels share: one interface to versions 2 and 3 of its C API, and recipes.
+ * A recipe describes an op: stages (primitives) in order, their operands, and the workspace regions for everything that
+ * is no operand (blocked weights, scratchpads, partial sums). It is made by workspace() for the sizes and by prepare()
+ * for the plan:
  *
  *     static enum el_status cook(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe);
  *     workspace:  el_dnnl_workspace(cook, type, args, workspace_p)
- *     prepare:    el_dnnl_prepare(cook, type, args, plan_p)        primitives and memory objects, on the computing
- * thread run:        el_dnnl_run(args)                          executes the stages, makes nothing release:
- * el_dnnl_release(plan)
+ *     prepare:    el_dnnl_prepare(cook, type, args, plan_p)  primitives and memory objects, on the computing thread
+ *     run:        el_dnnl_run(args)                          executes the stages, allocates nothing
+ *     release:    el_dnnl_release(plan)
  *
- * Threads: a plan is used by the thread that prepared it. The library computes on that thread alone: a device computes
- * on one core, and primitives take their scratchpad from the op's workspace, never from the library's own, which
- * belongs to the thread that made the primitive.
- * Errors: EL_ERR_OOM; EL_ERR_INTERNAL with the name of the call and the library's status.
- */
+ * Threads: a plan belongs to the thread that prepared it, and the library computes on it alone. Scratchpads are in the
+ * op's workspace, because the library's own belongs to the thread that made the primitive. Errors: EL_ERR_OOM;
+ * EL_ERR_INTERNAL with the call's name and the library's status. */
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
 
 #include "kernels/cpu/cpu.h"
 
-/* A descriptor is a struct in version 2 and a handle in version 3; a view is what the API's functions take. */
+/* A descriptor is a struct in version 2 and a handle in version 3; a view is what functions take. */
 #if DNNL_VERSION_MAJOR >= 3
 typedef const_dnnl_memory_desc_t el_dnnl_view;
 #define EL_DNNL_VIEW(desc) (desc)
@@ -39,7 +36,7 @@ enum {
     EL_DNNL_ALIGN_BYTES = 64
 };
 
-/* Where an operand lies: in a region of the workspace, or (region < 0) at data. */
+/* Where an operand is: in a workspace region, or (region < 0) at data. */
 struct el_dnnl_place {
     int region;
     void *data;
@@ -57,14 +54,14 @@ struct el_dnnl_stage {
     struct el_dnnl_operand operands[EL_DNNL_OPERANDS];
 };
 
-/* Zeroed before use. Owns all descriptors made with it: el_dnnl_workspace and el_dnnl_prepare make and free it. */
+/* Zeroed before use. Owns all descriptors made with it; el_dnnl_workspace and el_dnnl_prepare make and free it. */
 struct el_dnnl_recipe {
-    dnnl_data_type_t type; /* of the op's operands, but for gradients of weights, which are of f32 */
+    dnnl_data_type_t type; /* of the op's operands; gradients of weights are f32 */
     int n_descs, n_pds, n_stages, n_regions;
     dnnl_memory_desc_t descs[EL_DNNL_DESCS];
     dnnl_primitive_desc_t pds[EL_DNNL_PDS];
     struct el_dnnl_stage stages[EL_DNNL_STAGES];
-    struct el_dnnl_place scratchpad; /* of the stages so far, where they have any */
+    struct el_dnnl_place scratchpad; /* shared by the stages so far, if any needs one */
     size_t scratchpad_bytes;
     size_t region_offset[EL_DNNL_REGIONS];
     size_t workspace_bytes, padding_bytes;
@@ -78,40 +75,38 @@ enum el_status el_dnnl_prepare(el_dnnl_cook cook, dnnl_data_type_t type, const s
                                void **plan_p);
 enum el_status el_dnnl_run(const struct el_kernel_args *args);
 void el_dnnl_release(void *plan);
-/* The implementations that the library chose for the plan's stages. */
+/* The implementations that the library chose for the stages. */
 const char *el_dnnl_describe(const void *plan);
 
-/* Descriptors of values of `type`, kept in the recipe: with these strides, or in a layout that the library names
- * (dnnl_format_tag_any: in whatever layout the primitive likes best). */
+/* Descriptors of `type`, kept in the recipe: with strides, or with a format tag (dnnl_format_tag_any: the primitive
+ * chooses). */
 enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, dnnl_data_type_t type, int n_dims, const dnnl_dims_t dims,
                                const dnnl_dims_t strides, el_dnnl_view *view_p);
 enum el_status el_dnnl_tagged(struct el_dnnl_recipe *recipe, dnnl_data_type_t type, int n_dims, const dnnl_dims_t dims,
                               dnnl_format_tag_t tag, el_dnnl_view *view_p);
 
-/* A region of the workspace. */
 struct el_dnnl_place el_dnnl_region(struct el_dnnl_recipe *recipe, size_t bytes);
 static inline struct el_dnnl_place el_dnnl_at(void *data)
 {
     return (struct el_dnnl_place){.region = -1, .data = data};
 }
-/* Where region `index` begins at run time, for what is done to it without the library. */
+/* Where region `index` is at run time, for our own loops. */
 void *el_dnnl_region_data(const struct el_kernel_args *args, int index);
 
-/* Appends a stage that executes `pd`, with its scratchpad: an earlier stage's, where that is large enough. */
+/* Appends a stage for `pd`; its scratchpad is shared with earlier stages if that is large enough. */
 struct el_dnnl_stage *el_dnnl_stage_add(struct el_dnnl_recipe *recipe, const_dnnl_primitive_desc_t pd);
 void el_dnnl_operand_add(struct el_dnnl_stage *stage, int arg, el_dnnl_view view, struct el_dnnl_place place);
 
-/* Appends a stage that copies between layouts; `acc` adds to the destination. */
+/* Appends a copy between layouts; `acc` adds to the destination. */
 enum el_status el_dnnl_reorder_add(struct el_dnnl_recipe *recipe, el_dnnl_view from, struct el_dnnl_place from_place,
                                    el_dnnl_view to, struct el_dnnl_place to_place, int acc);
 
-/* What is done to an output before it is stored. */
+/* Applied to an output before it is stored. */
 struct el_dnnl_after {
     int acc, relu;
 };
 
-/* Primitive descriptors, kept in the recipe. `hint` is the forward one of the same convolution; `bias` NULL for none.
- */
+/* Primitive descriptors, kept in the recipe. `hint`: the same convolution's forward one; `bias`: NULL for none. */
 struct el_dnnl_conv {
     el_dnnl_view x, w, bias, y;
     int64_t stride, pad;
@@ -129,17 +124,16 @@ enum el_status el_dnnl_matmul(struct el_dnnl_recipe *recipe, el_dnnl_view a, el_
 enum el_status el_dnnl_reorder(struct el_dnnl_recipe *recipe, el_dnnl_view from, el_dnnl_view to,
                                struct el_dnnl_after after, const_dnnl_primitive_desc_t *pd_p);
 
-/* The library's own name of what it chose: "brgconv:avx512_core". */
+/* The library's name of the implementation: "brgconv:avx512_core". */
 const char *el_dnnl_implementation(const_dnnl_primitive_desc_t pd);
 
-/* The one engine: the CPU. */
+/* The CPU engine. */
 enum el_status el_dnnl_engine(dnnl_engine_t *engine_p);
 
-/* Turns the library's status into ours. */
 enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
 #define EL_DNNL_TRY(call) EL_TRY(el_dnnl_check((call), #call))
 
-/* Defines the rows `kernel` of f32 and bf16 that do what `cook` describes and run by `run_f32` and `run_bf16`. */
+/* Defines the f32 and bf16 rows `kernel` from `cook`, run by `run_f32` and `run_bf16`. */
 #define EL_DNNL_FUNCTIONS(kernel, type, cook)                                                                          \
     static enum el_status kernel##_##type##_workspace(const struct el_kernel_args *args,                               \
                                                       struct el_workspace *workspace_p)                                \
@@ -160,8 +154,8 @@ enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
     EL_DNNL_FUNCTIONS(kernel, bf16, cook)                                                                              \
     const struct el_kernel kernel[2] = {EL_DNNL_ROW(kernel, f32, run_f32), EL_DNNL_ROW(kernel, bf16, run_bf16)}
 
-/* Of f32, then of bf16. */
+/* f32, bf16. */
 extern const struct el_kernel el_dnnl_linear_forward[2], el_dnnl_linear_backward_data[2],
     el_dnnl_linear_backward_weights[2];
-/* Over time and over images alike. */
+/* For conv1d and conv2d. */
 extern const struct el_kernel el_dnnl_forward[2], el_dnnl_backward_data[2], el_dnnl_backward_weights[2];

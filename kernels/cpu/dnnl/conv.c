@@ -1,35 +1,30 @@
-/* The convolutions over time and over images by oneDNN, on activations as they are (channels last).
- *
- * Weights over time change every step and are small (textcnn: 150 to 260 kB), so that each op reorders them into its
- * workspace (10 us); the plain layout would send oneDNN to its reference, a thousand times slower. What the blocked
- * layout holds beyond the logical weights is reported as padding: 408,576 for 360,000 bytes with 300 -> 100 x 3.
- *
- * Weights over images that stand in the stored layout (kernels/cpu/conv2d.h) are read, and their gradient is written,
- * where they are; a primitive that wants another order gets a copy of them in the workspace. Backward to the inputs
- * always does: its vectors are channels of the input, the others' are filters. Forward does where there are many pixels
- * for a filter: the copy costs little then, and the layout that the library would choose is up to a fifth faster.
- *
- * Traps of 2.6: told that weights are plain, or asked to choose the output's layout, it takes its reference for three
- * channels; told so elsewhere, it goes by strides, a hundred times slower. So activations have strides, and weights are
- * stored ones or in the layout that the primitive chooses.
- *
- * The library cannot add to dx, dw or dbias: with `acc` they are made in the workspace and added by a loop, but dw over
- * time, whose reorder adds. */
+/* conv1d and conv2d by oneDNN, on channels-last activations.
+ * conv1d weights are small (textcnn: 150 to 260 kB), so that each op reorders them into its workspace (10 us); with the
+ * plain layout oneDNN falls back to its reference, a thousand times slower. The blocked copy's surplus counts as
+ * padding: 408,576 for 360,000 bytes with 300 -> 100 x 3.
+ * conv2d weights in the stored layout (kernels/cpu/conv2d.h) are used in place; a primitive that wants another order
+ * gets a copy in the workspace. Backward to the inputs always does (its vectors are input channels). Forward does with
+ * many pixels per filter, where the library's own choice is up to a fifth faster and the copy is cheap.
+ * Traps of 2.6: with plain weights or a free output layout it falls back to its reference for three channels, and
+ * elsewhere to strides, a hundred times slower. So activations have strides, and weights are stored or in the
+ * primitive's own layout.
+ * The library cannot accumulate into dx, dw or dbias: with `acc` a loop adds them from the workspace, except conv1d's
+ * dw, whose reorder adds. */
 #include <string.h>
 
 #include "kernels/cpu/dnnl/common.h"
 #include "kernels/window.h"
 
-/* Above so many pixels a filter element is used often enough to be worth a copy of the weights. */
+/* From so many pixels on a copy of the weights pays. */
 enum { MANY_PIXELS = 512 };
 
-/* The op's tensors as oneDNN sees them: names are logical order (batch, channels, height, width or time). */
+/* The op's tensors in oneDNN's logical order (batch, channels, height, width or time). */
 struct shape {
-    struct el_dnnl_conv conv; /* conv.w in the layout the primitive chooses */
-    struct el_dnnl_conv hint; /* the forward one's, of which gradients of weights have other types */
-    el_dnnl_view weights;     /* the op's own: stored, or plain */
+    struct el_dnnl_conv conv; /* conv.w: in the primitive's chosen layout */
+    struct el_dnnl_conv hint; /* for the forward hint: gradients of weights have other types */
+    el_dnnl_view weights;     /* as in the op: stored or plain */
     size_t weights_bytes;
-    int64_t pixels; /* of the output, in all samples */
+    int64_t pixels; /* output pixels in all samples */
 };
 
 static size_t width_of(const struct el_dnnl_recipe *recipe)
@@ -83,7 +78,7 @@ static enum el_status shape_of(const struct el_kernel_args *args, struct el_dnnl
     return EL_OK;
 }
 
-/* The gradients of weights and bias are of f32. */
+/* Gradients of weights and bias are f32. */
 static enum el_status widen_weights(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe,
                                     struct shape *shape)
 {
@@ -97,7 +92,6 @@ static enum el_status widen_weights(const struct el_kernel_args *args, struct el
     return status;
 }
 
-/* Like conv, but with the op's own weights. */
 static struct el_dnnl_conv as_stored(const struct shape *shape)
 {
     struct el_dnnl_conv conv = shape->conv;
@@ -105,13 +99,13 @@ static struct el_dnnl_conv as_stored(const struct shape *shape)
     return conv;
 }
 
-/* The library may have only its reference for weights whose layout it was told. */
+/* For weights in a fixed layout the library may have only its reference. */
 static bool is_fast(const_dnnl_primitive_desc_t pd)
 {
     return strncmp(el_dnnl_implementation(pd), "ref", 3) != 0;
 }
 
-/* A region for weights in layout `view`; what they hold there beyond their own bytes is padding. */
+/* A region for weights in layout `view`; its surplus over the plain bytes is padding. */
 static struct el_dnnl_place weights_region(struct el_dnnl_recipe *recipe, const struct shape *shape, el_dnnl_view view)
 {
     size_t bytes = dnnl_memory_desc_get_size(view);
@@ -119,8 +113,7 @@ static struct el_dnnl_place weights_region(struct el_dnnl_recipe *recipe, const 
     return el_dnnl_region(recipe, bytes);
 }
 
-/* Where the next stage finds the weights in layout `view`: where they are, or in a copy that a stage before it makes.
- */
+/* The weights in layout `view` for the next stage: in place, or a copy made by an extra stage. */
 static enum el_status weights_add(struct el_dnnl_recipe *recipe, const struct shape *shape, void *data,
                                   el_dnnl_view view, struct el_dnnl_place *place_p)
 {
@@ -158,7 +151,7 @@ static enum el_status cook_forward(const struct el_kernel_args *args, struct el_
     return EL_OK;
 }
 
-/* With `acc` the first region is dx, still to be added. */
+/* With `acc` the first region is dx before it is added. */
 static enum el_status cook_backward_data(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     struct shape shape;
@@ -195,7 +188,7 @@ static enum el_status backward_data_run_bf16(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* The primitive that writes the stored layout, and else the one that chooses. */
+/* Prefers the primitive that writes the stored layout. */
 static enum el_status choose_backward_weights(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe,
                                               const struct shape *shape, const_dnnl_primitive_desc_t *pd_p)
 {
@@ -207,7 +200,7 @@ static enum el_status choose_backward_weights(const struct el_kernel_args *args,
     return el_dnnl_conv_backward(recipe, EL_DNNL_WEIGHTS, &shape->conv, hint, pd_p);
 }
 
-/* With `acc` the first region is still to be added: dbias, or without a bias dw in the op's own layout. */
+/* With `acc` the first region is added afterwards: dbias, or without bias dw in the op's layout. */
 static enum el_status cook_backward_weights(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     struct shape shape;

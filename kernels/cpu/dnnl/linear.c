@@ -1,36 +1,31 @@
-/* The linear layer by oneDNN's matmul on the plain layouts.
- *
- * Measured for 64 x 1024 x 1024 on one core with 2.6 (the peak is 0.75 ms): matmul takes 0.80 for dw and 0.98 for dx,
- * as sgemm does. Beside programs that use the memory too, dx took 1.8 to 2.5, and 1.20 in blocks of 128 rows of w,
- * which stay in the core's cache between being packed and used; dw took 1.53, and 1.22 in blocks of 64 rows. Forward it
- * takes 0.99 for y = x w', because it packs w; the transposed product y' = w x' leaves w as it is and packs x: 0.81,
- * and 0.04 to turn y' round with bias and ReLU. inner_product in its blocked layout would take 0.84 but its weights
- * change every step, and their reorder costs 0.37 ms.
- *
- * Of 1024 rows and 8192 outputs (256 inputs; a processor whose own cache has 1 MiB) dx takes 23.2 ms, and 18.6 in
- * blocks of 2048 rows of w; forward 19.4 and 17.9; dw is best as one product: 20.5, and 23 in blocks.
- */
+/* The linear layer by oneDNN's matmul on plain layouts.
+ * 64 x 1024 x 1024 on one core with 2.6 (peak 0.75 ms): matmul takes 0.80 for dw and 0.98 for dx, like sgemm. Beside
+ * other memory-bound programs dx took 1.8 to 2.5, and 1.20 in blocks of 128 rows of w, which stay in the core's cache
+ * after packing; dw 1.53, and 1.22 in blocks of 64. Forward takes 0.99 for y = x w' (packs w) and 0.81 for y' = w x'
+ * (packs x), plus 0.04 to transpose y' with bias and ReLU. inner_product would take 0.84 in its blocked layout, but
+ * reordering w in each step costs 0.37 ms.
+ * 1024 rows, 256 inputs, 8192 outputs (1 MiB cache per core): dx 23.2 ms, 18.6 in blocks of 2048; forward 19.4 and
+ * 17.9; dw 20.5, 23 in blocks. */
 #include "kernels/cpu/dnnl/common.h"
 
-/* A matrix of a product. Of 0 rows or columns: it has those of the block in work, and the next one is `step` elements
- * further for each of them. */
+/* A matrix of a product. 0 rows or columns: the current block's; the next block is `step` elements further for each. */
 struct matrix {
     int64_t rows, columns, row_stride, column_stride;
     struct el_dnnl_place at;
     int64_t step;
-    bool wide; /* of f32, whatever the op's type is */
+    bool wide; /* f32 for every op type */
 };
 
 /* c = a b (+ bias), in blocks of w's rows. */
 struct product {
     struct matrix a, b, bias, c;
-    bool has_bias, sums; /* sums: the blocks' products are added up, else each is a part of c */
+    bool has_bias, sums; /* sums: blocks are added up; else each is a part of c */
     struct el_dnnl_after after;
 };
 
 enum { A, B, BIAS, C, OPERANDS };
 
-/* One size of block: its matrices, and the product of the first block and of others. */
+/* One block size: its matrices, and the products of the first and the later blocks. */
 struct shape {
     el_dnnl_view views[OPERANDS];
     const_dnnl_primitive_desc_t pd;
@@ -79,15 +74,15 @@ static enum el_status product_add(struct el_dnnl_recipe *recipe, const struct pr
     return EL_OK;
 }
 
-/* Whether there is much more of w than of x and y, of few rows: then forward is done transposed, and dw in blocks (of
- * the 8192 outputs of 1024 rows they are twice as fast without). */
+/* w much larger than x and y, few rows: then forward is transposed and dw is in blocks (8192 outputs of 1024 rows
+ * are twice as fast without). */
 static int mostly_weights(const struct el_kernel_args *args)
 {
     return args->d[2] >= 8 * args->d[0] && args->d[0] >= 16 && args->d[0] <= 256;
 }
 
-/* Into how many rows w is cut, so that a block fits a core's own cache: `few` where w is much more than x and y, else
- * WIDE; more of them where there would be more blocks than a recipe has stages. */
+/* Rows of w per block, so that a block fits a core's cache: `few` if w dominates, else WIDE; more if a recipe would
+ * have too many stages. */
 static int64_t block_rows(const struct el_kernel_args *args, int64_t few)
 {
     enum { WIDE = 2048 };
@@ -108,7 +103,7 @@ static enum el_status cook_transposed(const struct el_kernel_args *args, struct 
     return product_add(recipe, &product, o, o);
 }
 
-/* y[b,o] = x[b,i] w'[i,o] + bias. Pointers are not known where only the workspace is asked for: it fits both ways. */
+/* y[b,o] = x[b,i] w'[i,o] + bias. workspace() knows no pointers, so that its size fits with and without bias. */
 static enum el_status cook_forward(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     if (recipe->type == dnnl_f32 && mostly_weights(args)) return cook_transposed(args, recipe);
@@ -128,7 +123,7 @@ static enum el_status cook_forward(const struct el_kernel_args *args, struct el_
     return product_add(recipe, &product, o, rows);
 }
 
-/* dx[b,i] = dy[b,o] w[o,i], as the sum over the blocks */
+/* dx[b,i] = dy[b,o] w[o,i], as a sum over blocks. */
 static enum el_status cook_backward_data(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     const int64_t b = args->d[0], i = args->d[1], o = args->d[2];
@@ -139,11 +134,11 @@ static enum el_status cook_backward_data(const struct el_kernel_args *args, stru
         .sums = true,
         .after = {.acc = args->s[0] != 0},
     };
-    const bool blocks = recipe->type == dnnl_f32; /* of bf16 a sum over blocks would be rounded in each */
+    const bool blocks = recipe->type == dnnl_f32; /* a bf16 sum over blocks would be rounded in each */
     return product_add(recipe, &product, o, blocks ? block_rows(args, 128) : o);
 }
 
-/* dw[o,i] = dy'[o,b] x[b,i], block by block */
+/* dw[o,i] = dy'[o,b] x[b,i], block by block. */
 static enum el_status cook_backward_weights(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     const int64_t b = args->d[0], i = args->d[1], o = args->d[2];
@@ -165,7 +160,7 @@ static enum el_status forward_run(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* The bias' gradient is no product: a sum over rows, in their order. */
+/* The bias' gradient: a sum over rows in order. */
 static enum el_status backward_weights_run(const struct el_kernel_args *args)
 {
     EL_TRY(el_dnnl_run(args));

@@ -1,4 +1,4 @@
-/* The module's table: which ops oneDNN does. What it does not list, the vector loops or the reference do. */
+/* The module's table of oneDNN's ops. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,11 @@
 #include "kernels/cpu/dnnl/common.h"
 #include "runtime/base/process.h"
 
-/* The library is in C++, and C cannot catch what it throws where it gets no memory. So that ends the program, by a line
- * of its own instead of an abort. The C++ run time is there with the library. */
+/* The C++ library throws when memory runs out, and C cannot catch it: end the program with a message of ours instead of
+ * an abort. The library brings the C++ run time. */
 extern void (*set_terminate(void (*handler)(void)))(void) __asm__("_ZSt13set_terminatePFvvE");
 extern const char *const *current_exception(void) __asm__("__cxa_current_exception_type"); /* [1]: its type's name */
-extern void *make_globals(void) __asm__("__cxa_get_globals"); /* what a thread needs to throw, made at first use */
+extern void *make_globals(void) __asm__("__cxa_get_globals"); /* per-thread state for throwing, made at first use */
 
 static void end_without_memory(void)
 {

@@ -1,4 +1,4 @@
-/* From a recipe to its workspace, its plan, and a run. It knows no op. */
+/* From a recipe to its workspace, plan and run. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +18,11 @@ struct plan {
     int n_steps;
     struct step steps[EL_DNNL_STAGES];
     size_t region_offset[EL_DNNL_REGIONS];
-    char text[160]; /* the implementations that the library chose, in their order */
+    char text[160]; /* the chosen implementations, in order */
 };
 
-/* One thread computes: the caller. OpenMP keeps this setting a thread, and primitives are made for the number they see;
- * a oneDNN built without OpenMP has no such function and no such need. */
+/* One computing thread: the caller. OpenMP keeps this setting per thread, and primitives are made for it; a oneDNN
+ * without OpenMP lacks the function. */
 static void compute_alone(void)
 {
     void (*set)(int);
@@ -82,8 +82,8 @@ static void recipe_free(struct el_dnnl_recipe *recipe)
 #endif
 }
 
-/* The library looks at few of its allocations, and ends with a signal where others fail: nothing is begun without room
- * for the code that it generates and all else it makes of an op. */
+/* The library checks few of its allocations and dies by a signal if others fail: first make sure that there is room for
+ * its generated code and objects. */
 static enum el_status check_room(void)
 {
     enum { ROOM_BYTES = 8 << 20 };
@@ -105,8 +105,7 @@ static enum el_status recipe_make(el_dnnl_cook cook, dnnl_data_type_t type, cons
     return cook(args, recipe);
 }
 
-/* A thread's last answers: layers and micro-batches ask the same again, and the library takes a tenth of a millisecond
- * for one. */
+/* A thread's last answers: layers and micro-batches repeat queries, and one takes 0.1 ms. */
 struct answer {
     el_dnnl_cook cook; /* NULL: none */
     dnnl_data_type_t type;
@@ -150,7 +149,7 @@ enum el_status el_dnnl_workspace(el_dnnl_cook cook, dnnl_data_type_t type, const
     return status;
 }
 
-/* Makes the memory objects of one stage; those already made stand in step->args, for release(). */
+/* Makes a stage's memory objects; on failure those already made are in step->args, for release(). */
 static enum el_status step_make(const struct el_dnnl_recipe *recipe, const struct el_dnnl_stage *stage, char *workspace,
                                 struct step *step)
 {
@@ -168,7 +167,6 @@ static enum el_status step_make(const struct el_dnnl_recipe *recipe, const struc
     return EL_OK;
 }
 
-/* What it does a stage by. */
 static void text_make(const struct el_dnnl_recipe *recipe, char *text, size_t bytes)
 {
     size_t n = (size_t)snprintf(text, bytes, "oneDNN");

@@ -1,7 +1,6 @@
-/* The module el_cudnn.so: convolutions by cuDNN. Channels last is NHWC, and weights[f,kh,kw,c] are KRSC.
- *
- * Algorithms by FFT or Winograd are not taken: their rounding is another than a sum's. Nor are those that add by
- * atomics. With f32 asked for the math type is FMA, since cuDNN's default takes TF32 where the card has it. */
+/* The module el_cudnn.so: convolutions by cuDNN, with NHWC activations and KRSC weights[f,kh,kw,c].
+ * FFT and Winograd are excluded because they round differently from a sum, and algorithms with atomics because they are
+ * not deterministic. For f32 the math type is FMA: cuDNN's default uses TF32 if the device has it. */
 #include <cudnn.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -12,13 +11,13 @@
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/conv.h"
 
-/* EL_ERR_ABSENT: it cannot do this here, and has done nothing. */
+/* EL_ERR_ABSENT: unsupported here; nothing was done. */
 static enum el_status check(cudnnStatus_t error, const char *call)
 {
     if (error == CUDNN_STATUS_SUCCESS) return EL_OK;
 #if CUDNN_MAJOR >= 9
     int oom = error == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-    const int sublibrary_loading_failed = 1008; /* cuDNN 9.0 and 9.1 have no name for it */
+    const int sublibrary_loading_failed = 1008; /* no name in cuDNN 9.0 and 9.1 */
     int cannot = error / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || (int)error == sublibrary_loading_failed;
 #else
     int oom = error == CUDNN_STATUS_ALLOC_FAILED;
@@ -81,7 +80,7 @@ static enum el_status describe_operands(const struct el_cuda_conv *s, struct pla
     return EL_OK;
 }
 
-/* One line of what the heuristics answer; the three directions have a type each for it. */
+/* One answer of the heuristics; each direction has its own type for it. */
 struct candidate {
     int algorithm;
     cudnnStatus_t status;
@@ -115,7 +114,7 @@ static enum el_status ask_heuristics(cudnnHandle_t handle, const struct plan *co
     return EL_OK;
 }
 
-/* Asking for the scratch is also how cuDNN says that it cannot do an algorithm at all. */
+/* Also cuDNN's way to say that an algorithm is unsupported. */
 static cudnnStatus_t scratch_of(cudnnHandle_t handle, const struct plan *conv, int algorithm, size_t *bytes_p)
 {
     switch (conv->way) {
@@ -140,7 +139,7 @@ static bool sums_plainly(enum el_cuda_conv_way way, int algorithm)
            algorithm == CUDNN_CONVOLUTION_FWD_ALGO_GEMM;
 }
 
-/* Among the first `most` of the heuristics. */
+/* Among the heuristics' first `most`. */
 static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes, int most, struct plan *conv)
 {
     struct candidate list[CANDIDATES];
@@ -150,10 +149,9 @@ static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes,
         size_t bytes = 0;
         if (list[i].status != CUDNN_STATUS_SUCCESS || list[i].determinism != CUDNN_DETERMINISTIC) continue;
         if (!sums_plainly(conv->way, list[i].algorithm)) continue;
-        /* The heuristics name a math type of their own, whatever was asked for; what is set here is what is used. */
+        /* The heuristics may name another math type; the one set here is used. */
         cudnnMathType_t math = tf32 ? list[i].math : CUDNN_FMA_MATH;
-        /* It may name one that turns f32 to f16 on the way, which nobody asked for; the default goes to TF32 at most.
-         */
+        /* This one may convert f32 to f16; the default goes to TF32 at most. */
         if (math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) math = CUDNN_DEFAULT_MATH;
         EL_CUDNN_TRY(cudnnSetConvolutionMathType(conv->conv, math));
         if (scratch_of(handle, conv, list[i].algorithm, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most_bytes) continue;
@@ -164,8 +162,8 @@ static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes,
                    most_bytes);
 }
 
-/* What was chosen, for as long as the process lives: an answer of the heuristics takes a millisecond, a network has the
- * same convolution many times, and a check of many trainings opens its devices anew for each. */
+/* Choices, kept for the life of the process: the heuristics take 1 ms, networks repeat convolutions, and a check of
+ * many trainings reopens its devices for each. */
 enum { KEY = 13 };
 struct known {
     int64_t key[KEY];
@@ -214,7 +212,7 @@ static enum el_status fill(const struct el_cuda_native *native, const struct el_
         EL_TRY(status);
         remember(key, &plan->choice);
     }
-    const char *override = getenv("NVIDIA_TF32_OVERRIDE"); /* 0: the libraries take no TF32, whatever they are asked */
+    const char *override = getenv("NVIDIA_TF32_OVERRIDE"); /* 0: the libraries never use TF32 */
     const bool f32 = plan->choice.math == CUDNN_FMA_MATH || (override && !strcmp(override, "0"));
     plan->base.scratch_bytes = plan->choice.scratch_bytes;
     snprintf(plan->base.text, sizeof plan->base.text, "cuDNN %s algorithm %d, %s, %zu bytes of scratch",
