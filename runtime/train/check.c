@@ -1,4 +1,4 @@
-/* Checks of a configuration that need no device, and what follows from it. */
+/* Checks of a configuration that need no device. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static enum el_status check_numbers(const struct el_train_config *config)
     return EL_OK;
 }
 
-/* What sentences of other lengths than the model's `seq` go with. */
+/* Options that conflict with sentences of varying length. */
 static enum el_status check_lengths(const struct el_train_config *config)
 {
     const struct el_model_info *model = el_model_find(config->model.name);
@@ -116,7 +116,7 @@ static enum el_status check_ranks(const struct el_train_config *config)
                    config->mesh[EL_AXIS_DATA], config->n_devices, config->n_devices == 1 ? "" : "s");
 }
 
-/* One weight a device, of which none is left without samples in a micro-step. */
+/* One weight per device; no device may be without samples in a micro-step. */
 static enum el_status check_shares(const struct el_train_config *config)
 {
     const struct el_shares *shares = &config->shares;
@@ -135,7 +135,7 @@ static enum el_status check_shares(const struct el_train_config *config)
     return EL_OK;
 }
 
-/* What dp leaves without work the others wait for. */
+/* Devices that dp leaves without work. */
 static enum el_status check_chunks(const struct el_train_config *config, const struct el_layout *layout)
 {
     if (el_mode_ops_find(config->mode)->info.loss == EL_LOSS_OF_BATCH) return EL_OK;
@@ -168,9 +168,9 @@ static enum el_status check_accumulate(const struct el_train_config *config, con
     return EL_OK;
 }
 
-/* ---- batch norm ---- */
+/* Batch norm. */
 
-/* The first batch norm whose planes are of one pixel; -1: none. */
+/* The first batch norm with one-pixel planes; -1: none. */
 static int find_single_pixel(const struct el_graph *model)
 {
     for (int n = 0; n < model->n_nodes; n++) {
@@ -180,7 +180,7 @@ static int find_single_pixel(const struct el_graph *model)
     return -1;
 }
 
-/* What goes forward by itself, and is one sample; empty: nothing is. */
+/* Names what forwards a single sample by itself; empty: nothing does. */
 static void find_single_sample(const struct el_train_config *config, const struct el_layout *layout, char *text,
                                size_t bytes)
 {
@@ -204,7 +204,7 @@ static void find_single_sample(const struct el_train_config *config, const struc
     }
 }
 
-/* One value per channel has no variance: PyTorch raises an error in the step, here it is known before. */
+/* One value per channel has no variance; PyTorch fails in the step. */
 static enum el_status check_statistics(const struct el_train_config *config, const struct el_layout *layout)
 {
     struct el_graph *model;

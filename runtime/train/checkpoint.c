@@ -1,6 +1,6 @@
-/* Checkpoints while training goes on; see checkpoint.h. Who waits for whom: a worker's step for its own thread, the
- * first worker's thread for a small file `rank-N.done` of each other one, which says "ok HASH BYTES" or why not. Where
- * there is no room for that either, all hear of it when the next checkpoint begins, or training ends. */
+/* Writes checkpoints while training goes on (checkpoint.h). A worker's step waits for its own thread; the first
+ * worker's thread waits for each other worker's file `rank-N.done`, which says "ok HASH BYTES" or the reason of a
+ * failure. If even that cannot be written, the next checkpoint or the end of training reports it to all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,9 +20,10 @@
 #include "runtime/train/session.h"
 #include "runtime/worker/copies.h"
 
-/* One worker's file of a checkpoint, from copies of what its devices hold; state/checkpoint.h has the format. */
+/* One worker's file, from copies of its devices' state; the format is in state/checkpoint.h. */
 
-/* What is written of an array: its own, what says where it belongs, and (packed ranges) where its elements are. */
+/* An array's pieces in the file: its values, their place in the model, and (packed ranges) the positions of
+ * elements. */
 struct entry {
     const struct el_snapshot *snapshot;
     int array;
@@ -65,7 +66,7 @@ static void add_entry(struct file *file, const struct el_snapshot *snapshot, int
     entry->is_packed =
         entry->is_range && el_param_layout(item->array, shard->device, el_config_stored(shard->config)) != NULL;
     snprintf(entry->key, sizeof entry->key, "%s.%s", found, item->array->name);
-    for (int e = 0; e < file->n; e++) /* of another member: its buffers are the worker's first one's */
+    for (int e = 0; e < file->n; e++) /* another member: its buffers are the first member's */
         if (!strcmp(file->entries[e].key, entry->key) && !entry->is_range && !item->array->slice.of) return;
     snprintf(entry->piece, sizeof entry->piece, "piece.%s", entry->key);
     snprintf(entry->places, sizeof entry->places, "places.%s", entry->key);
@@ -94,13 +95,13 @@ static enum el_status list_file(const struct el_snapshot *state, const struct el
     return EL_OK;
 }
 
-/* Where the elements of a range are that the device has in another order: 1, 2 ... in its memory, as found in the
- * shape. places: [count]. */
+/* Original positions of a range's elements that the device stores in another order, found by reordering 1, 2, ...
+ * places: [count]. */
 static enum el_status find_places(const struct el_shard *shard, const struct el_state_item *item, double *places)
 {
     const int64_t all = el_shape_count(&item->array->shape);
     double *values = malloc((size_t)(all + item->count) * sizeof *values), *numbers = values + all;
-    float *floats = (float *)numbers; /* which count to 2^24, more than any kernel's weights */
+    float *floats = (float *)numbers; /* exact up to 2^24, more than any kernel's weights */
     if (!values) return el_fail_errno("places of '%s'", item->array->name);
     for (int64_t i = 0; i < item->count && item->row.dtype == EL_F64; i++) numbers[i] = (double)(i + 1);
     for (int64_t i = 0; i < item->count && item->row.dtype == EL_F32; i++) floats[i] = (float)(i + 1);
@@ -113,7 +114,7 @@ static enum el_status find_places(const struct el_shard *shard, const struct el_
     return status;
 }
 
-/* Whether its memory is what the file has. */
+/* Whether device and file have the same order. */
 static bool is_as_stored(const struct entry *entry)
 {
     const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
@@ -123,7 +124,7 @@ static bool is_as_stored(const struct entry *entry)
            !el_param_layout(of, shard->device, el_config_stored(shard->config));
 }
 
-/* All of an array that files have in another order, in its own type. Stored weights group by group, in a cache. */
+/* Writes an array that files have in another order, in its own type; stored weights in cache-sized groups. */
 static enum el_status write_turned(const struct file *file, const struct entry *entry)
 {
     const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
@@ -182,7 +183,7 @@ static enum el_status write_entry(const struct file *file, const struct entry *e
     return status;
 }
 
-/* What the worker of these copies gives; `best`: of the best epoch's weights, NULL: none. */
+/* The file of these copies' worker; `best`: the best epoch's weights, or NULL. */
 static enum el_status checkpoint_file_write(const char *path, const struct el_snapshot *state,
                                             const struct el_snapshot *best, struct el_safetensors_sum *sum_p)
 {
@@ -201,27 +202,27 @@ static enum el_status checkpoint_file_write(const char *path, const struct el_sn
 
 enum { BEHIND = 15, SAID_BYTES = 256, PATIENCE_S = 60, POLL_NS = 2000000 };
 
-/* What the first worker knows of the others' files. */
+/* What the first worker knows about the other files. */
 enum others { MAY_WRITE, HAVE_WRITTEN, ONE_COULD_NOT, ARE_GONE };
 
 struct el_checkpointer {
     struct el_run *run;
     const struct el_checkpoint_spec *spec;
-    struct el_snapshot *state, *best; /* best: of the best epoch; NULL where there was none yet */
+    struct el_snapshot *state, *best; /* best: of the best epoch, or NULL so far */
     uint64_t data_hash;               /* the first worker's */
     pthread_t thread;
     bool running;
     atomic_int others;
-    /* Of the checkpoint in work. */
+    /* The current checkpoint. */
     char folder[EL_PATH_BYTES];
     int64_t step, began_ns;
-    json_t *index; /* the first worker's, but for the files */
+    json_t *index; /* the first worker's, without the files */
     bool failed;
     char reason[EL_CHECKPOINT_REASON_BYTES];
     struct el_checkpoint_result result;
 };
 
-/* ---- all of them ---- */
+/* All workers. */
 
 static void path_of(const struct el_checkpointer *c, int worker, const char *end, char path[EL_PATH_BYTES + 64])
 {
@@ -241,14 +242,14 @@ static enum el_status write_done(const struct el_checkpointer *c, enum el_status
     return el_file_end(file, temporary, path);
 }
 
-/* The other worker's word, when it has given it. */
+/* Waits for another worker's result. */
 static enum el_status await(const struct el_checkpointer *c, int worker, json_t *files)
 {
     char path[EL_PATH_BYTES + 64], said[SAID_BYTES], hash[17], name[64];
     long long bytes;
     path_of(c, worker, "done", path);
     for (int64_t begin = el_clock_ns();;) {
-        const int others = atomic_load(&c->others); /* before the look: what it says is there by then */
+        const int others = atomic_load(&c->others); /* read before the look, so that a result written by then is seen */
         if (el_file_line(path, "", said, sizeof said)) break;
         if (others == ARE_GONE) return el_fail(EL_ERR_PEER, "training has failed");
         if (others == ONE_COULD_NOT)
@@ -272,7 +273,7 @@ static void sync_folder(const char *path)
     if (folder >= 0) fsync(folder), close(folder);
 }
 
-/* The first worker: all files are there. */
+/* In the first worker, when all files are written. */
 static enum el_status complete(struct el_checkpointer *c)
 {
     char final[EL_PATH_BYTES];
@@ -302,7 +303,7 @@ static void *write_all(void *argument)
     char path[EL_PATH_BYTES + 64];
     struct el_safetensors_sum sum = {0};
     const int64_t begin = el_clock_ns();
-    setpriority(PRIO_PROCESS, (id_t)gettid(), BEHIND); /* training goes first */
+    setpriority(PRIO_PROCESS, (id_t)gettid(), BEHIND); /* training has priority */
     path_of(c, c->run->index, "safetensors", path);
     enum el_status status = checkpoint_file_write(path, c->state, c->best, &sum);
     if (status == EL_OK) c->result.bytes = sum.bytes;
@@ -318,7 +319,7 @@ static void *write_all(void *argument)
     return NULL;
 }
 
-/* ---- in the loop ---- */
+/* In the loop. */
 
 static void await_thread(struct el_checkpointer *c)
 {
@@ -331,7 +332,7 @@ static void await_thread(struct el_checkpointer *c)
     c->index = NULL;
 }
 
-/* Ends the checkpoint in work. All workers tell the first one whether their files are there. */
+/* Ends the current checkpoint: all workers tell the first one whether their files are written. */
 static enum el_status settle(struct el_checkpointer *c)
 {
     const bool first = el_worker_is_first(&c->run->worker);
@@ -345,7 +346,7 @@ static enum el_status settle(struct el_checkpointer *c)
     return status;
 }
 
-/* Epochs and their evaluations, for a job that goes on. A loss may be no number. */
+/* Epochs and their evaluations, for resuming. A loss may be NaN. */
 static json_t *show_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -392,7 +393,7 @@ static json_t *make_index(const struct el_checkpointer *c, double epoch_loss)
     return index;
 }
 
-/* The best epoch's weights, as they are now. */
+/* Copies the best epoch's weights from the current ones. */
 static enum el_status copy_best(struct el_checkpointer *c)
 {
     const struct el_snapshot *best = c->run->best;
@@ -402,8 +403,8 @@ static enum el_status copy_best(struct el_checkpointer *c)
     return EL_OK;
 }
 
-/* By the first worker alone: one that comes later would make it again when that has given it up. If it cannot be, all
- * say so when they write. */
+/* Only the first worker makes it, since a later one could re-create an abandoned folder. A failure is reported when
+ * files are written. */
 static enum el_status make_folder(const struct el_checkpointer *c)
 {
     double made = 0;
@@ -456,13 +457,13 @@ enum el_status el_run_open_checkpoints(struct el_run *run)
     *c = (struct el_checkpointer){.run = run, .spec = spec, .began_ns = el_clock_ns()};
     run->checkpointer = c;
     EL_TRY(el_snapshot_open(&run->worker, EL_KEPT_ROWS, el_checkpoint_file_has, &c->state));
-    memset(c->state->bytes, 0, c->state->size); /* else the first copy waits for pages */
+    memset(c->state->bytes, 0, c->state->size); /* else the first copy waits for page faults */
     double ready = 0;
     if (el_worker_is_first(&run->worker)) {
         EL_TRY(el_dataset_hash(run->session->place->dataset, &c->data_hash));
         el_checkpoint_remove_parts(spec->dir);
     }
-    return el_worker_take_first(&run->worker, &ready, 1); /* nobody writes before what is stale is gone */
+    return el_worker_take_first(&run->worker, &ready, 1); /* nobody writes before stale files are removed */
 }
 
 enum el_status el_run_close_checkpoints(struct el_run *run, enum el_status status)

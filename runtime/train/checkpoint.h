@@ -1,14 +1,9 @@
-/* Checkpoints of a job while it trains: what is written, when, and how a job goes on from one (state/checkpoint.h has
- * the format).
- *
- * After every `every`th step (or, where that is 0, after `every_s` seconds by the first worker's clock) each worker
- * copies what it holds (snapshot.h), and a thread writes that into its file while training goes on; without `async`
- * training waits for it. The first worker's thread waits for the others' files, writes the index and gives the folder
- * its name; then it removes those before the `keep` last. What a worker cannot write ends that checkpoint with a line
- * on standard error, and not the training.
- *
- * Units: steps, bytes, nanoseconds. Ownership: a plain value; `resume` must outlive the training. Threads: any.
- */
+/* Checkpoints during training, and resuming from one (format: state/checkpoint.h).
+ * After every `every`th step (0: every `every_s` seconds of the first worker's clock) each worker copies its state
+ * (snapshot.h) and a thread writes it, while training goes on if `async`. The first worker's thread waits for all
+ * files, writes the index, renames the folder into place and removes all but the last `keep`. A failed write ends that
+ * checkpoint with a line on standard error; training goes on.
+ * Units: steps, bytes, nanoseconds. Ownership: a plain value; `resume` must outlive the training. Threads: any. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,22 +14,22 @@ struct el_checkpoint;
 enum { EL_CHECKPOINT_REASON_BYTES = 320 };
 
 struct el_checkpoint_spec {
-    const char *dir; /* NULL: none are written */
-    const char *job; /* whose they are, for its restarts; NULL: it has none */
+    const char *dir; /* NULL: no checkpoints */
+    const char *job; /* the job's name, for restarts; NULL: none */
     int64_t every;
     double every_s;
     int keep;
     bool async;
-    const struct el_checkpoint *resume; /* checked (el_checkpoint_check); NULL: training begins at step 0 */
+    const struct el_checkpoint *resume; /* checked by el_checkpoint_check; NULL: start at step 0 */
 };
 
-/* Of this process's first worker. */
+/* For this process's first worker. */
 struct el_checkpoint_result {
     int n, n_failed;
-    char reason[EL_CHECKPOINT_REASON_BYTES]; /* of the first that failed */
-    int64_t bytes;                           /* of the last one, this worker's */
-    int64_t copied;                          /* bytes of host memory that the copy takes */
-    int64_t copy_ns;                         /* training stood still for the copies */
-    int64_t wait_ns;                         /* ... and for files that were not written yet */
-    int64_t write_ns;                        /* files were being written, by the thread */
+    char reason[EL_CHECKPOINT_REASON_BYTES]; /* of the first failure */
+    int64_t bytes;                           /* of this worker's last file */
+    int64_t copied;                          /* host memory of the copy, in bytes */
+    int64_t copy_ns;                         /* training stopped to copy */
+    int64_t wait_ns;                         /* training waited for unwritten files */
+    int64_t write_ns;                        /* the thread wrote files */
 };

@@ -1,10 +1,8 @@
-/* Control blocks: after the measured steps, blocks of further steps in turns, as usual and with something switched off
- * (communication, or the recorder). The cost of that thing is the difference of neighbours: the machine's drift and the
- * process's own luck with memory and cores are the same for both.
- *
- * Communication: the first step of a block is left out, as ranks that went without it have to find each other again.
- * The recorder: no step is left out, blocks are as short as a step, and a block's time is that on the wall, since the
- * recorder keeps its spans between steps: what that costs belongs to it. */
+/* Control blocks: after the measured steps, blocks of steps alternately as usual and with something off (communication
+ * or the recorder). Adjacent blocks share the machine's drift and the process's placement; their difference is the
+ * cost.
+ * Communication: a block's first step is left out, because ranks must synchronise again. The recorder: blocks of one
+ * step in wall time, because it also keeps spans between steps. */
 #include <math.h>
 
 #include "runtime/base/clock.h"
@@ -49,7 +47,7 @@ static enum el_status run_step(struct el_run *run, const struct el_probe *probe,
     return el_program_run(run->program, (*number_p)++, probe);
 }
 
-/* The steps of one block but for those left out; `*number_p` is the next step's number. */
+/* One block's steps, without those left out; `*number_p`: the next step's number. */
 static enum el_status run_steps(struct el_run *run, const struct el_probe *probe, uint64_t *number_p, double *sum_ns_p)
 {
     double sum_ns = 0;
@@ -78,7 +76,7 @@ static enum el_status run_block(struct el_run *run, enum el_segment segment, uin
     return EL_OK;
 }
 
-/* So many steps that all blocks together take about the time that was measured. Rank 0's answer holds for all. */
+/* As many steps as make all blocks last about the measured time. Rank 0 decides. */
 static enum el_status plan_blocks(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
@@ -103,9 +101,9 @@ enum el_status el_run_control(struct el_run *run)
     for (int p = 0; p < pairs; p++) {
         const uint64_t first = number;
         for (int half = 0; half < 2; half++) {
-            /* on off off on on off ...: a drift does not become the difference */
+            /* on off off on on off ...: cancels linear drift */
             int off = half ^ (p & 1);
-            if (run->lengths) number = first; /* of the same batches */
+            if (run->lengths) number = first; /* on the same batches */
             double *blocks_ns = off ? run->result.control_off_ns : run->result.control_on_ns;
             EL_TRY(run_block(run, off ? EL_SEGMENT_OFF : EL_SEGMENT_ON, &number, &blocks_ns[p]));
         }

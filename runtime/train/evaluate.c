@@ -1,5 +1,5 @@
-/* Evaluation: a forward-only program over a split, over all owners, as config->eval says; and the weights of the best
- * epoch kept in host memory until the end. Answers are counted on the host, which sums losses in double. */
+/* Evaluation: a forward-only program over a split, over all owners, as config->eval says. The host counts answers, sums
+ * losses in double, and keeps the best epoch's weights until the end. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 #include "runtime/train/session.h"
 #include "runtime/worker/copies.h"
 
-/* A batch's way through one member: through all of the model, or the parts that it holds. */
+/* One member's evaluation of a batch, through its parts of the model. */
 struct way {
     struct el_worker *worker;
     const struct el_shard *shard;
     struct el_feed *feed;
     struct el_held held;
-    struct el_gathered *gathered; /* of parameters that are stored by ranges; else NULL */
-    struct el_buffer *logits;     /* of a batch, where the last part is, else NULL */
-    bool counts;   /* pieces of a model that is cut across its layers all have the logits: the first's count */
-    void *answers; /* the same on the host: [samples, classes] */
+    struct el_gathered *gathered; /* parameters stored by ranges; else NULL */
+    struct el_buffer *logits;     /* of a batch, at the last part; else NULL */
+    bool counts;                  /* with tensor parallelism all pieces have the logits, and the first's count */
+    void *answers;                /* on the host: [samples, classes] */
 };
 
 static size_t logits_bytes(const struct way *way)
@@ -29,11 +29,11 @@ static size_t logits_bytes(const struct way *way)
            el_dtype_bytes(el_graph_output_dtype(graph, way->shard->config->dtype));
 }
 
-/* Of a row, from all pieces: [pieces, rows, classes of a piece]. */
+/* A row's logits from all pieces: [pieces, rows, classes per piece]. */
 struct answer {
-    const void *row; /* the first piece's */
+    const void *row; /* in the first piece */
     enum el_dtype dtype;
-    int64_t classes, each, stride; /* classes of a piece; values from one piece's row to the next one's */
+    int64_t classes, each, stride; /* classes per piece; values between a row's pieces */
 };
 
 static double logit_of(const struct answer *answer, int64_t class)
@@ -43,7 +43,7 @@ static double logit_of(const struct answer *answer, int64_t class)
     return answer->dtype == EL_F64 ? ((const double *)answer->row)[at] : (double)((const float *)answer->row)[at];
 }
 
-/* Minus the log of the probability that softmax gives the label; *right_p: whether it is the first of the highest. */
+/* -log softmax of the label; *right_p: whether the label is the first maximum. */
 static double cross_entropy(const struct answer *answer, int32_t label, bool *right_p)
 {
     int64_t best = 0;
@@ -55,7 +55,7 @@ static double cross_entropy(const struct answer *answer, int32_t label, bool *ri
     return label < answer->classes ? log(sum) + largest - logit_of(answer, label) : INFINITY;
 }
 
-/* The batch that has gone through. Rows of label -1 fill it up. */
+/* Counts a finished batch; rows of label -1 are padding. */
 static enum el_status tally(const struct way *way, struct el_score *score)
 {
     const struct el_graph *graph = way->worker->graph;
@@ -76,11 +76,11 @@ static enum el_status tally(const struct way *way, struct el_score *score)
     return EL_OK;
 }
 
-/* Where a batch is between two parts: inputs of the one that comes. */
+/* A batch between two parts: the next part's inputs. */
 struct place {
     struct el_program *program;
     struct el_buffer *fed, *labels;
-    struct el_view *values, *outputs; /* [n_tensors] of the model: no edge has more */
+    struct el_view *values, *outputs; /* [n_tensors] of the model, an upper bound for an edge */
 };
 
 static void receive_values(const struct way *way, const struct el_held_part *part, struct place *place)
@@ -140,7 +140,7 @@ static void gather_logits(const struct way *way, struct el_program *program, str
     el_comm_issue(pieces, program, &op, NULL);
 }
 
-/* Outputs live until the end: the next part may be on this device, or a message on its way. */
+/* Outputs live until the end: the next part may be on this device, or a message is being sent. */
 static enum el_status issue(const struct way *way, struct el_program *program)
 {
     struct el_pass *passes[EL_PARTS_MAX] = {NULL};
@@ -183,7 +183,7 @@ static bool is_cut(const struct el_layout *layout)
     return el_layout_per_copy(layout) > 1;
 }
 
-/* Owners of the whole model before this position: of all of them, where it is the end. */
+/* Owners of the whole model before this position (the end: all). */
 static int owners_before(const struct el_layout *layout, int position)
 {
     int n = 0;
@@ -196,14 +196,14 @@ static int count_ranks(const struct el_layout *layout)
     return is_cut(layout) ? layout->n_feeds : owners_before(layout, layout->n_devices);
 }
 
-/* Which part of the split a device evaluates, as one of the ranks. */
+/* The rank of a device's part of the split. */
 static int rank_of(const struct el_layout *layout, int position)
 {
     return is_cut(layout) ? el_layout_spot(layout, position).feed : owners_before(layout, position);
 }
 
-/* What a member is given of the split. Owners of the whole model share it evenly, and a batch is what they have room
- * for in training; through stages all of it goes, a micro-batch at a time. */
+/* A member's part of the split. Owners of the whole model share it evenly, in batches as in training; stages all take
+ * the whole split, a micro-batch at a time. */
 static void spec_feed(const struct el_run *run, int position, struct el_feed_spec *spec)
 {
     const struct el_layout *layout = &run->session->layout;
@@ -219,7 +219,7 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
             spec->batch += (el_layout_spot(layout, d).samples + config->n_accumulate - 1) / config->n_accumulate;
     const int64_t largest = el_share_size(spec->batch, spec->n_parts, 0);
     spec->pad = config->eval == EL_EVAL_PADDED;
-    if (spec->pad) spec->batch = largest * spec->n_parts; /* so that a rank's places are r, r + n, ... in every batch */
+    if (spec->pad) spec->batch = largest * spec->n_parts; /* so that rank r has places r, r + n, ... in each batch */
     if (config->eval == EL_EVAL_EXACT && spec->n_parts == layout->n_feeds) spec->shares = el_layout_feed_shares(layout);
     if (config->eval != EL_EVAL_EACH) return;
     spec->batch = largest;
@@ -239,7 +239,7 @@ static bool is_first_piece(const struct el_run *run, int member)
     return el_layout_spot(&run->session->layout, run->worker.first + member).at[EL_AXIS_TENSOR] == 0;
 }
 
-/* What this member has counted. */
+/* This member's counts. */
 static enum el_status count_share(struct el_run *run, int member, enum el_data_split split, bool own_buffers,
                                   struct el_score *score)
 {
@@ -271,7 +271,7 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
     return status;
 }
 
-/* Each rank's counts are another worker's: the others add zeros. */
+/* Sums the counts over workers; each rank belongs to one, and others add zeros. */
 static enum el_status count_all(struct el_run *run, enum el_data_split split, struct el_evaluation *evaluation)
 {
     struct el_worker *worker = &run->worker;

@@ -1,6 +1,6 @@
-/* A step without running: the mode's own schedule is issued on simulated devices, whose ledger counts the same marks.
- * The sizes of scratch come from the kernels that would run. tests/equivalence hold memory against the ledger of real
- * steps and against the closed forms. Of workers that nothing tells apart one is issued. */
+/* Predicts a step by issuing the mode's own schedule on simulated devices. Scratch sizes come from the real kernels.
+ * tests/equivalence compares memory with the ledger of real steps and with closed forms. Of equivalent workers one is
+ * issued. */
 #include "runtime/train/forecast.h"
 
 #include <math.h>
@@ -13,30 +13,30 @@
 #include "runtime/train/session.h"
 #include "runtime/train/worlds.h"
 
-enum { STEPS = 4, WARMUP = 2 };  /* as `run --dry-run` has them */
-enum { MOST_ONE_BY_ONE = 1024 }; /* of a mesh, each with a program of its own, some MiB large */
+enum { STEPS = 4, WARMUP = 2 };  /* as in `run --dry-run` */
+enum { MOST_ONE_BY_ONE = 1024 }; /* mesh workers, each with a program of some MiB */
 
 struct forecast {
     const struct el_train_config *config;
     const struct el_mode_ops *mode;
     struct el_layout layout;
-    bool all; /* each is issued by itself */
+    bool all; /* issue each */
     int64_t limit_bytes;
     const struct el_inject *injects;
     struct el_parts parts;
-    struct el_machine machine;  /* that the devices stand for */
+    struct el_machine machine;  /* the devices' machine */
     struct el_device **devices; /* [layout.n_devices] */
     struct el_worlds worlds;
-    struct el_worker *workers;    /* [layout.n_workers]: those that are issued, one after another */
-    struct el_program **programs; /* [layout.n_workers]: the step that repeats, of each of them */
+    struct el_worker *workers;    /* [layout.n_workers]: the issued ones, one after another */
+    struct el_program **programs; /* [layout.n_workers]: each one's repeated step */
     int n;
-    uint64_t *ranges; /* [layout.n[EL_AXIS_SHARD]]: equal for parts of the state that are made alike; NULL: none is */
+    uint64_t *ranges; /* [layout.n[EL_AXIS_SHARD]]: equal for equally divided state; NULL: none is */
     struct el_memory_forecast *forecasts;
 };
 
-/* ---- who is like whom ---- */
+/* Which workers are alike. */
 
-/* Whether neighbours along all axes but data have the same hosts in each copy of the model, and in each stage. */
+/* Whether neighbours along all axes but data have the same hosts in each copy of the model and in each stage. */
 static bool fits_hosts(const struct el_layout *layout, const struct el_machine *machine)
 {
     const int host = machine->devices_per_host;
@@ -46,7 +46,7 @@ static bool fits_hosts(const struct el_layout *layout, const struct el_machine *
     return true;
 }
 
-/* Adds those of a stage's parameters that a part has. */
+/* Hashes a part's share of a stage's parameters. */
 static enum el_status add_range(const struct forecast *f, const struct el_graph *graph, int n_pieces)
 {
     struct el_units *units;
@@ -58,7 +58,7 @@ static enum el_status add_range(const struct forecast *f, const struct el_graph 
             el_units_own(units, p, el_param_count(graph, p), piece, &range[1], &range[2]);
             all += range[2];
             if (range[2] == 0 || f->config->foreach == EL_FOREACH_ON) continue;
-            range[1] = 0; /* where it begins changes nothing */
+            range[1] = 0; /* the offset does not matter */
             f->ranges[piece] = el_hash(f->ranges[piece], range, sizeof range);
         }
         f->ranges[piece] = el_hash(f->ranges[piece], &all, sizeof all);
@@ -67,8 +67,8 @@ static enum el_status add_range(const struct forecast *f, const struct el_graph 
     return EL_OK;
 }
 
-/* The sizes of the arrays that each part of sharded state is made of, unit by unit, in all stages: one large array or
- * many small ones, which the optimizer's kernels and temporaries tell apart. */
+/* Sizes of the arrays in each part of sharded state, by unit and stage: the optimizer's kernels and temporaries depend
+ * on their number and sizes. */
 static enum el_status note_ranges(struct forecast *f)
 {
     const int n = f->layout.n[EL_AXIS_SHARD];
@@ -83,8 +83,8 @@ static enum el_status note_ranges(struct forecast *f)
     return EL_OK;
 }
 
-/* In a mesh what happens to one device reaches others by way of its own groups, whose members are to be issued with it.
- * Where all are one group, one of each kind will do. */
+/* In a mesh an injected delay reaches others through the device's groups, so that their members must be issued too. If
+ * all are one group, one of each kind is enough. */
 static enum el_status check_injects(struct forecast *f)
 {
     const bool one_group =
@@ -98,8 +98,8 @@ static enum el_status check_injects(struct forecast *f)
                    MOST_ONE_BY_ONE);
 }
 
-/* Whether two workers get as many samples and differ along data or tensor alone, or by parts of the state that are made
- * alike, and the same is injected. */
+/* Whether two workers are equivalent: equal samples, equal injection, and they differ along data or tensor alone, or by
+ * equal parts of the state. */
 static bool alike(const struct forecast *f, int a, int b)
 {
     const struct el_layout *layout = &f->layout;
@@ -117,7 +117,7 @@ static bool alike(const struct forecast *f, int a, int b)
     return layout->shares.n == 0;
 }
 
-/* ---- a worker's step ---- */
+/* One worker's step. */
 
 static uint64_t sent_bytes(const struct el_program *program, int position)
 {
@@ -128,13 +128,13 @@ static uint64_t sent_bytes(const struct el_program *program, int position)
     return sum;
 }
 
-/* A stage issues all of its micro-batches, and its first ones already show that it does not fit. */
+/* A stage's first micro-batches already show that it does not fit. */
 static void limit(const struct el_worker *worker, int64_t bytes)
 {
     for (int m = 0; m < worker->n_members; m++) el_device_limit_memory(worker->members[m].shard.device, (size_t)bytes);
 }
 
-/* The step that repeats: the last round's. */
+/* The last round's step, which repeats. */
 static enum el_status issue_step(struct forecast *f, struct el_worker *worker, struct el_program **program_p)
 {
     const struct el_mode_ops *mode = f->mode;
@@ -184,7 +184,7 @@ static enum el_status issue_worker(struct forecast *f, int index)
     return issue_step(f, &f->workers[i], &f->programs[i]);
 }
 
-/* ---- all of them ---- */
+/* All workers. */
 
 static enum el_status issue_all(struct forecast *f)
 {
@@ -244,7 +244,7 @@ static bool fits(const struct forecast *f)
     return true;
 }
 
-/* What the workers that were issued do together. */
+/* The issued workers' time together. */
 static enum el_status price(struct forecast *f, const struct el_probe *probe, double *step_ns_p)
 {
     int64_t steps_ns[STEPS];
@@ -273,7 +273,7 @@ enum el_status el_train_predict(const struct el_train_config *config, const stru
     if (status == EL_OK) status = issue_all(&f);
     const bool priced = status == EL_OK && fits(&f);
     for (int i = 0; i < spec->n_machines && priced && status == EL_OK; i++) {
-        f.machine = spec->machines[i]; /* the devices' */
+        f.machine = spec->machines[i]; /* the devices' machine */
         status = price(&f, i == 0 ? spec->probe : NULL, &step_ns[i]);
     }
     close_all(&f);

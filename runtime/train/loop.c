@@ -1,5 +1,5 @@
-/* The training loop of one host thread: steps, warm-up, epochs. Every step is timed from before it is issued or run
- * until all its streams are through; inside it the host does nothing. */
+/* The training loop of one host thread: steps, warm-up, epochs. A step's time is from before it is issued or run until
+ * all its streams are done; the host does nothing else meanwhile. */
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,10 +14,9 @@
 #include "runtime/train/session.h"
 #include "runtime/worker/share.h"
 
-/* When warm-up ends: at the number of steps asked for, and not before the steps have settled. Settled: the median of
- * the last three steps is within 5 % of the median of the three before, all of them with the program that is measured
- * later (ddp's first step has other buckets). Noise does not keep it going for ever: 30 steps more, or the time that is
- * to be measured, is the limit. Rank 0's clock decides for all. */
+/* Warm-up ends after the requested steps, once steps have settled: the medians of the last three and the three before
+ * are within 5 %, all with the measured program (ddp's first step has other buckets). The limit is 30 more steps, or
+ * the time to measure. Rank 0 decides. */
 
 enum { WINDOW = 3, EXTRA_STEPS_MAX = 30 };
 static const double SETTLED = 0.05;
@@ -61,7 +60,7 @@ struct el_meeting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int n, n_here;
-    unsigned number; /* of times that all had come */
+    unsigned number; /* count of times all workers have arrived */
     bool aborted;
 };
 
@@ -109,10 +108,10 @@ void el_meeting_abort(struct el_meeting *meeting)
     pthread_mutex_unlock(&meeting->lock);
 }
 
-/* With fewer steps to measure each of them is recorded, and is the figure too; but a recorded step is no graph. */
+/* With fewer steps each is recorded and counted; but a recorded step is no graph launch. */
 enum { STEPS_MAX = 1000000, ALTERNATE_STEPS_MIN = 4, ALTERNATE_GRAPHS_MIN = 2 };
 
-/* A job that goes on begins in a later round, which rests on how the one before it was issued. */
+/* A resumed job starts in a later round, which depends on how the earlier one was issued. */
 static enum el_status issue_first(struct el_run *run, uint64_t step)
 {
     EL_TRY(el_run_choose(run, step));
@@ -140,7 +139,7 @@ static enum el_status read_loss(struct el_run *run, double *loss_p)
     return el_share_read_loss(&run->worker.members[0], loss_p);
 }
 
-/* Of the warm-up on asynchronous devices the first step: that events are there. */
+/* In warm-up on asynchronous devices the first step, so that events exist. */
 static bool is_recorded(const struct el_run *run, int64_t number)
 {
     if (!el_device_is_asynchronous(run->worker.members[0].shard.device)) return true;
@@ -178,7 +177,6 @@ static enum el_status step(struct el_run *run, uint64_t number)
     return EL_OK;
 }
 
-/* Room for `n` steps' times and losses. */
 static enum el_status run_reserve(struct el_run *run, int64_t n)
 {
     int64_t *step_ns = realloc(run->step_ns, (size_t)n * sizeof *step_ns);
@@ -192,7 +190,7 @@ static enum el_status run_reserve(struct el_run *run, int64_t n)
     return EL_OK;
 }
 
-/* The mean of the steps [first, last), in nanoseconds. */
+/* The mean of steps [first, last), in nanoseconds. */
 static double mean_step_ns(const struct el_run *run, int64_t first, int64_t last)
 {
     double sum = 0;
@@ -200,8 +198,8 @@ static double mean_step_ns(const struct el_run *run, int64_t first, int64_t last
     return sum > 0 ? sum / (double)(last - first) : 1;
 }
 
-/* Adds steps until those measured fill the asked time: before measuring by the last step of the warm-up, later by what
- * was measured. Rank 0's answer holds for all. */
+/* Adds steps to fill the requested time, from the last warm-up step's time, later from measured times. Rank 0
+ * decides. */
 static enum el_status plan_steps(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
@@ -250,7 +248,7 @@ static void end_measuring(struct el_run *run)
     }
 }
 
-/* Of the steps from `first` on: the means over workers, in order of steps. losses: [n_done - first]. */
+/* Means over workers, from step `first` on; losses: [n_done - first]. */
 static enum el_status mean_losses(struct el_run *run, int64_t first, double *losses)
 {
     const int64_t n = run->n_done - first;
@@ -260,7 +258,7 @@ static enum el_status mean_losses(struct el_run *run, int64_t first, double *los
     return EL_OK;
 }
 
-/* Step by step, wherever checkpoints were: so that a job that goes on has the same sum. */
+/* Added step by step, so that a resumed job has the same sum. */
 enum el_status el_run_epoch_loss(struct el_run *run, double *loss_p)
 {
     const int64_t steps = run->session->config->epochs ? run->data_steps : 0, n = run->n_done - run->summed;
@@ -318,14 +316,14 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps)
     return EL_OK;
 }
 
-/* The test set is looked at once, with the weights of the best epoch. */
+/* Once, with the best epoch's weights. */
 static enum el_status final_test(struct el_run *run)
 {
     if (run->best) EL_TRY(el_snapshot_give(run->best));
     return el_run_evaluate(run, EL_SPLIT_TEST, &run->result.test);
 }
 
-/* What each worker's share of the batch lost in the first steps, before the mean over workers is taken. */
+/* Each worker's own losses in the first steps, before the mean over workers. */
 static enum el_status keep_own_losses(struct el_run *run)
 {
     const struct el_layout *layout = run->worker.layout;
@@ -340,8 +338,7 @@ static enum el_status keep_own_losses(struct el_run *run)
     return el_worker_sum(&run->worker, result->own_loss, (int64_t)layout->n_workers * result->n_own);
 }
 
-/* Where the data go on: behind the samples that were taken, and of another batch at the next of its own that begins
- * there or later. */
+/* Where data resume: after the used samples; with another batch size at the next batch that begins there or later. */
 static void find_origin(struct el_run *run, const struct el_checkpoint *from)
 {
     int64_t epoch, samples;
@@ -350,7 +347,7 @@ static void find_origin(struct el_run *run, const struct el_checkpoint *from)
     run->origin = run->start - (epoch * run->data_steps + (samples + batch - 1) / batch);
 }
 
-/* Which steps are made and which of them are measured: those of the warm-up come again where a job goes on. */
+/* The steps to run and to measure; a resumed job repeats the warm-up. */
 static enum el_status plan_run(struct el_run *run)
 {
     const struct el_checkpoint *from = run->session->wants_grads ? NULL : run->session->place->checkpoint.resume;
@@ -358,7 +355,7 @@ static enum el_status plan_run(struct el_run *run)
     run->start = run->n_done = run->summed = from ? el_checkpoint_step(from) : 0;
     if (from) find_origin(run, from);
     int64_t total = config->epochs ? run->origin + config->epochs * run->data_steps : config->warmup + config->steps;
-    if (run->start >= total && !config->epochs && config->min_time_s > 0) total += run->start; /* it had gone on */
+    if (run->start >= total && !config->epochs && config->min_time_s > 0) total += run->start; /* resumed */
     if (from && run->start >= total)
         return el_fail(EL_ERR_INVALID, "--resume: the checkpoint is of step %lld, and all %lld are done: give more %s",
                        (long long)run->start, (long long)total, run->session->config->epochs ? "--epochs" : "--steps");
@@ -392,7 +389,7 @@ enum el_status el_run_loop(struct el_run *run)
         int64_t steps = config->epochs ? run->origin + (result->best_epoch + 1) * epoch_steps : run->n_done;
         EL_TRY(el_train_save(&run->worker, steps, run->session->place->save));
     }
-    EL_TRY(el_run_control(run)); /* last: without communication weights mean nothing */
+    EL_TRY(el_run_control(run)); /* last: weights are meaningless after steps without communication */
     EL_TRY(keep_own_losses(run));
     const int64_t n = run->n_done - run->start;
     EL_TRY(mean_losses(run, run->start, result->loss + run->start));

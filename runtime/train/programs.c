@@ -1,7 +1,7 @@
-/* The programs of a host thread's steps. Usually one, which all steps of a round run. Where batches are padded to their
- * own longest sentence there is one for each length that has occurred (of several feeds: for each set of lengths), all
- * in the memory of the one that needs most. Simulated workers of several threads join as many programs, one after
- * another (joint.h): there each such step is issued anew. */
+/* The programs of a host thread's steps: usually one for all steps of a round. If batches are padded to their longest
+ * sentence, one per length that has occurred (several feeds: per set of lengths), all in the memory of the largest.
+ * Simulated workers of several threads join as many programs in order (joint.h); there such steps are always issued
+ * anew. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static void abort_worker(void *context)
     el_worker_abort(context);
 }
 
-/* Each algorithm once, in the order of their first collectives. */
+/* Each algorithm once, in the order of first use. */
 static void note_algorithms(struct el_run *run)
 {
     const struct el_op_info *ops = el_program_ops(run->program);
@@ -37,7 +37,7 @@ void el_run_drop_programs(struct el_run *run)
     run->program = NULL;
 }
 
-/* ---- issuing ---- */
+/* Issuing. */
 
 static enum el_status issue(struct el_run *run)
 {
@@ -52,7 +52,7 @@ static enum el_status issue(struct el_run *run)
     return el_program_end(run->program);
 }
 
-/* The others go: their memory is too small for the last one. */
+/* Drops the others: their memory is too small for the last one. */
 static void keep_last(struct el_run *run)
 {
     struct el_step_program last = run->programs[--run->n_programs];
@@ -91,9 +91,9 @@ enum el_status el_run_issue(struct el_run *run, bool first)
     return EL_OK;
 }
 
-/* ---- lengths ---- */
+/* Lengths. */
 
-/* Feed `i` of those that a step loads from; NULL: there are no more. */
+/* Feed `i` of a step; NULL: no more. */
 static struct el_feed *feed_of(struct el_run *run, int i)
 {
     const int n = (int)run->session->config->n_accumulate;

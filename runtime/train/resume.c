@@ -1,4 +1,4 @@
-/* Going on from a checkpoint: the members' state, and what a run knows of its epochs. */
+/* Resuming from a checkpoint: the members' state, and the run's epochs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "runtime/state/checkpoint.h"
 #include "runtime/train/session.h"
 
-/* From the model's values to the part of them that is here. */
+/* Restores the part of the model's values that is here. */
 static enum el_status restore(const struct el_run *run, const struct el_shard *shard, const struct el_state_item *item,
                               const char *kind)
 {
@@ -46,7 +46,7 @@ static enum el_status restore_all(const struct el_run *run, unsigned rows, const
     return EL_OK;
 }
 
-/* A loss that was no number is null. */
+/* null is a NaN. */
 static double real(const json_t *value)
 {
     return json_is_null(value) ? NAN : json_number_value(value);
@@ -88,7 +88,7 @@ static enum el_status read_epochs(struct el_run *run, const json_t *epochs)
     return EL_OK;
 }
 
-/* The best epoch's weights go through the devices' memory, before what is trained comes there. */
+/* The best epoch's weights pass through device memory before the current ones are restored. */
 enum el_status el_run_resume(struct el_run *run)
 {
     const struct el_checkpoint *from = run->session->place->checkpoint.resume;

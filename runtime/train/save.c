@@ -1,5 +1,4 @@
-/* Weights into a file; see save.h. Counts come first, so that all is aligned; then parameters; then buffers. The
- * optimizer's state is not in it. */
+/* Saves weights (save.h): counts first, for alignment, then parameters, then buffers; no optimizer state. */
 #include "runtime/train/save.h"
 
 #include <stdlib.h>
@@ -7,7 +6,7 @@
 #include "runtime/state/weights.h"
 #include "runtime/worker/copies.h"
 
-/* Those that it was loaded with, and those of the steps. */
+/* Batches before loading, and those of the steps. */
 static enum el_status count_batches(const struct el_worker *worker, const char *name, int64_t steps, double *count_p)
 {
     const struct el_train_config *config = worker->config;

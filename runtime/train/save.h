@@ -1,8 +1,8 @@
-/* A job's weights into a safetensors file, as runtime/state/weights.h describes it. */
+/* Saves a job's weights as safetensors (runtime/state/weights.h). */
 #pragma once
 
 #include "runtime/worker/worker.h"
 
-/* The model's weights and buffers, in the type of the configuration, after `steps` steps. Timing: blocking, between
- * steps. Collective: all workers; the first one writes. */
+/* Weights and buffers in the configuration's type after `steps` steps. Blocking, between steps. Collective: all
+ * workers; the first one writes. */
 enum el_status el_train_save(struct el_worker *worker, int64_t steps, const char *path);

@@ -1,5 +1,5 @@
-/* el_train: opens the workers of this process, runs their loops, and gathers what they measured. Several get a thread
- * each; one runs in the caller's. */
+/* el_train: opens this process's workers, runs their loops (a thread each; one alone in the caller's), and gathers
+ * results. */
 #include "runtime/train/train.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "runtime/train/session.h"
 #include "runtime/worker/copies.h"
 
-/* The last step's, of all parameters. */
+/* All parameters' gradients of the last step. */
 static enum el_status read_grads(struct el_run *run)
 {
     const struct el_graph *model = run->session->parts.model;
@@ -35,14 +35,14 @@ static void run_worker(struct el_run *run)
                                   .group = worlds->group[run->first],
                                   .dataset = place->dataset};
     enum el_status status = el_worker_open(&run->worker, &spec);
-    if (status == EL_OK) status = el_meeting_wait(session->meeting); /* batches have their pinned memory */
+    if (status == EL_OK) status = el_meeting_wait(session->meeting); /* pinned batch memory is allocated by now */
     if (status == EL_OK) status = el_run_loop(run);
     status = el_run_close_checkpoints(run, status);
     el_snapshot_close(run->best);
     if (status == EL_OK)
         status = el_copies_read(&run->worker, session->mode->buffers, &run->result.buffers, &run->result.n_buffers);
     if (status == EL_OK && session->wants_grads) status = read_grads(run);
-    run->failed_ns = el_clock_ns(); /* before the others hear of it */
+    run->failed_ns = el_clock_ns(); /* before others are told */
     if (status != EL_OK) el_worker_abort(&run->worker);
     if (status != EL_OK) el_joint_abort(session->joint);
     if (status != EL_OK) el_meeting_abort(session->meeting);
@@ -58,7 +58,6 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* One thread per worker. */
 static enum el_status run_threads(struct el_run *runs, int n)
 {
     struct el_session *session = runs->session;
@@ -88,7 +87,6 @@ static enum el_status run_threads(struct el_run *runs, int n)
     return status;
 }
 
-/* This process's only worker, in the caller's thread. */
 static enum el_status run_here(struct el_run *run)
 {
     const struct el_train_place *place = run->session->place;
@@ -101,7 +99,7 @@ static enum el_status run_here(struct el_run *run)
     return status;
 }
 
-/* The failure that explains the others: a peer that lost its partner is not it, and of several the first lost it. */
+/* The root cause: not EL_ERR_PEER, and the earliest of several. */
 static enum el_status first_failure(const struct el_run *runs, int n)
 {
     const struct el_run *found = NULL;
@@ -115,7 +113,7 @@ static enum el_status first_failure(const struct el_run *runs, int n)
     return found ? el_error_give(&found->error) : EL_OK;
 }
 
-/* The run's result, with what only the whole process knows. */
+/* The run's result, with the process's own figures. */
 static void hand_over(struct el_run *run, const struct el_session *session, struct el_train_result *result_p)
 {
     const struct el_device *device = session->place->devices[0];
@@ -140,7 +138,6 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     run->step_ns = NULL;
 }
 
-/* Workers of this process. */
 static enum el_status make_runs(struct el_session *session, struct el_run **runs_p, int *n_p)
 {
     const struct el_layout *layout = &session->layout;
@@ -198,7 +195,7 @@ static enum el_status check_place(const struct el_session *session)
     return EL_OK;
 }
 
-/* Room for all gradients, where they are asked for: on rank 0. */
+/* On rank 0, if wanted. */
 static enum el_status make_grads(struct el_session *session, double **grads_p)
 {
     session->wants_grads = grads_p != NULL;

@@ -1,10 +1,9 @@
-/* Communicators of workers; see worlds.h. */
 #include "runtime/train/worlds.h"
 
 #include <stdlib.h>
 
-/* A group of those workers that have the number `group` along `axis` (EL_AXIS_COUNT: all of them), by the devices at
- * place `member`; each gets its own in worlds. */
+/* Opens the group number `group` along `axis` (EL_AXIS_COUNT: all workers) of the devices at place `member`; each
+ * stores its own in worlds. */
 static enum el_status open_group(struct el_worlds *worlds, const struct el_layout *layout,
                                  struct el_device *const *devices, enum el_axis axis, int group, int member)
 {
@@ -39,7 +38,7 @@ static enum el_status make_room(struct el_worlds *worlds, int n)
     return EL_OK;
 }
 
-/* Whether there is a communicator for it beside the world's. */
+/* Whether it has its own communicator. */
 static bool is_apart(const struct el_layout *layout, enum el_axis axis)
 {
     return el_axis_row(axis)->groups && el_layout_differs(layout, axis) && !el_layout_is_whole(layout, axis);
@@ -87,7 +86,7 @@ enum el_status el_worlds_open_rank(struct el_worlds *worlds, const struct el_lay
     return EL_OK;
 }
 
-/* Each of them, beginning with those that were split from others; NULL at the end. */
+/* Each communicator, split ones before their origins; NULL at the end. */
 static struct el_comm *comm_at(const struct el_worlds *worlds, int *at)
 {
     const int each = EL_AXIS_COUNT + 1;

@@ -1,13 +1,12 @@
-/* The communicators of a process's workers, opened before any of them has a thread.
+/* The communicators of a process's workers, opened before their threads start.
  *
  *     el_worlds_open_threads(&worlds, &layout, devices);    or el_worlds_open_rank, collective among processes
- *     worlds.world[d]           device d's, among those of the same place in all workers
- *     worlds.group[d][axis]     likewise, among those that differ from it along this axis alone; NULL: the world's
- * does, or there is none el_worlds_close(&worlds);
+ *     worlds.world[d]           device d's, with the devices at its place in all workers
+ *     worlds.group[d][axis]     with those that differ from it along this axis alone; NULL: use world, or no group
+ *     el_worlds_close(&worlds);
  *
- * Devices are counted by their position among this process's. Threads: one opens and closes; a worker's are then its
- * thread's. Errors: the communicators' own; after a failure too it is to be closed.
- */
+ * Devices are counted within this process. Threads: one opens and closes; each communicator is then its worker's.
+ * Errors: the communicators'; close it after a failure too. */
 #pragma once
 
 #include "runtime/comm/comm.h"
@@ -21,9 +20,9 @@ struct el_worlds {
 /* All workers are in this process. */
 enum el_status el_worlds_open_threads(struct el_worlds *worlds, const struct el_layout *layout,
                                       struct el_device *const *devices);
-/* One worker a process, or one in all. */
+/* One worker per process, or one in total. */
 enum el_status el_worlds_open_rank(struct el_worlds *worlds, const struct el_layout *layout,
                                    struct el_device *const *devices, struct el_bootstrap *bootstrap, const char *kind);
-/* Zeros are legal. */
+/* Zeroed worlds are legal. */
 void el_worlds_close(struct el_worlds *worlds);
 void el_worlds_abort(struct el_worlds *worlds);
