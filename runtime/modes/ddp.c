@@ -1,16 +1,8 @@
-/* ddp: DistributedDataParallel. Every member has the whole model and its share of the batch; gradients are averaged
- * over members in buckets as they become ready, while backward goes on (reducer.h). With --bucket-mb view they are
- * views of the buckets: backward writes there, and the optimizer reads there.
- *
- * The first step has one bucket, reduced after the whole backward, as torch does since it may not know the order yet;
- * the order in which gradients became ready then gives the buckets of all later steps: the first of 1 MiB, the others
- * up to the cap. reducer.h says what --find-unused and --find-unused once do about parameters without gradients.
- *
- * Memory on every member, in copies of the parameters P, with S of optimizer state, T of its temporaries and N of a
- * layer's new gradients beside kept or accumulated ones: (3 + S + N) P at the end of backward, (3 + S + T) P in the
- * optimizer; with views one P less; with a map 4 bytes a parameter more; B of buffers. Bytes: an all-reduce of P a
- * step, in however many micro-steps, and at its begin a broadcast of rank 0's buffers (batch norm's running
- * statistics). */
+/* ddp: DistributedDataParallel. Each member has the whole model and a share of the batch; gradients are averaged in
+ * buckets during backward (reducer.h); with --bucket-mb view they are views of the buckets.
+ * The first step has one bucket, reduced after the whole backward, because torch does not know the order yet. The order
+ * in which gradients became ready then gives the later buckets: the first of 1 MiB, the others up to the cap. A step
+ * begins with a broadcast of rank 0's buffers. Memory and bytes: docs/semantics.md. */
 #include "runtime/gradients/reducer.h"
 #include "runtime/layout/layout.h"
 #include "runtime/modes/mode.h"
@@ -18,7 +10,7 @@
 #include "runtime/worker/share.h"
 
 struct settings {
-    bool static_graph; /* as PyTorch's, which wins over find_unused_parameters */
+    bool static_graph; /* PyTorch's, which overrides find_unused_parameters */
 };
 
 static enum el_status check(struct el_train_config *config, const struct el_layout *layout)

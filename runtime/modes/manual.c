@@ -1,10 +1,7 @@
-/* manual: data parallelism by hand, as PyTorch's tutorial on distributed applications has it (average_gradients). Every
- * member has the whole model, the same initial weights by the same seed, and its share of the batch. After the whole
- * backward each parameter's gradient is summed by an all-reduce of its own, waited for, and divided by the number of
- * members: no buckets, nothing overlaps. With --sync param the same is done to the parameters instead, after each
- * member's optimizer has made a step by its own gradients.
- *
- * Memory on every member: what single has with the member's share. Bytes: an all-reduce of each parameter. */
+/* manual: data parallelism by hand (average_gradients of PyTorch's tutorial on distributed applications). Each member
+ * has the whole model and a share of the batch. After backward each gradient has its own blocking all-reduce and is
+ * divided by the number of members: no buckets, no overlap. With --sync param parameters are averaged instead, after
+ * each member's optimizer step. Memory and bytes: docs/semantics.md. */
 #include "runtime/modes/mode.h"
 #include "runtime/worker/share.h"
 
@@ -55,7 +52,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return el_share_step(worker, program, &hooks);
 }
 
-/* A mean of parameters is no step by the mean of gradients, whatever the weights. */
+/* A mean of parameters differs from a step by the mean of gradients, with any weights. */
 static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
 {
     (void)layout;

@@ -1,4 +1,4 @@
-/* The registry of modes: a row each, of the struct el_mode_<name> that its file defines. docs/adding.md adds one. */
+/* The registry of modes (docs/adding.md adds one). */
 #include "runtime/modes/mode.h"
 
 #include <pthread.h>

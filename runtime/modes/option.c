@@ -1,4 +1,4 @@
-/* Values of modes' options, from text and back. */
+/* Values of modes' options, from and to text. */
 #include "runtime/modes/option.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include "runtime/modes/mode.h"
 
-/* ---- which there are ---- */
+/* The list. */
 
 static const struct el_mode_option *all[EL_MODE_OPTIONS_MAX + 1];
 static pthread_once_t all_once = PTHREAD_ONCE_INIT;
@@ -48,9 +48,9 @@ const char *el_mode_option_key(const struct el_mode_option *row, char *key)
     return key;
 }
 
-/* ---- a value ---- */
+/* Values. */
 
-/* Place of the first `length` characters of `word` among "a|b|c"; -1: it is none of them. */
+/* Index of the first `length` characters of `word` in "a|b|c"; -1: not found. */
 static int place_of(const char *choices, const char *word, size_t length)
 {
     int place = 0;
@@ -179,7 +179,7 @@ static bool is_setting(const struct el_mode_option *row)
            row->offset < offsetof(struct el_train_config, settings) + EL_MODE_SETTINGS_BYTES;
 }
 
-/* What it is in a mode that has not the option. */
+/* The value in a mode without the option. */
 static const char *when_absent(const struct el_mode_option *row)
 {
     const char *text = row->absent ? row->absent : row->initial;

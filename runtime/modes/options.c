@@ -137,7 +137,7 @@ const struct el_mode_option el_mode_graph = {.name = "graph",
                                              .initial = "off",
                                              .label = "graph"};
 
-/* What a graph cannot have in the middle of a step, and what is not what it would seem. */
+/* Not capturable within a step, or meaningless in a graph. */
 enum el_status el_mode_check_graph(const struct el_train_config *config)
 {
     const char *reason = NULL;

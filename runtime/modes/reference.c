@@ -1,10 +1,9 @@
-/* reference: what a mode must equal, computed on one device. Each rank's share goes forward and backward by itself, its
- * loss's gradient divided by the number of ranks, and the gradients add up: the mean over ranks of each rank's mean.
- * Micro-steps of a rank are shares too. With one share it is plain training. Where ranks average parameters (manual's
- * --sync param) each has a model of its own, and they are averaged after every step. A share may go in pieces
- * (el_train_config): dp's chunks, where replicas have the loss or statistics, and micro-batches. Each rank has
- * running statistics of its own, that may begin each step with rank 0's. Not offered on the command line: it is the
- * yardstick of tests and of the gate before timing. */
+/* reference: a mode's expected result, on one device, for tests and the gate (not on the command line). Each rank's
+ * share (or micro-step) goes forward and backward by itself, its loss's gradient divided by the number of ranks;
+ * gradients add up to the mean over ranks of each rank's mean. If ranks average parameters (manual's --sync param),
+ * each has a model, averaged after every step. A share may consist of pieces (el_train_config): dp's chunks if replicas
+ * have the loss or statistics, and micro-batches. Each rank has its own running statistics, which may start each step
+ * as rank 0's. */
 #include <stdlib.h>
 
 #include "runtime/modes/mode.h"
@@ -13,11 +12,11 @@
 
 struct state {
     int n_ranks, n_micro, n_pieces;
-    struct el_feed *feeds;     /* [n_ranks * n_micro]: micro-step k of rank r has number r + k n_ranks */
+    struct el_feed *feeds;     /* [n_ranks * n_micro]: rank r's micro-step k is r + k n_ranks */
     struct el_buffer *losses;  /* [n_ranks * n_micro][n_pieces] */
-    struct el_shard *shards;   /* [n_ranks], where ranks average parameters: their models, but the first one's */
-    struct el_buffer *storage; /* of the buffers of ranks that have no model of their own; NULL: there are none */
-    struct el_view *views;     /* [n_ranks][n_buffers]: of ranks 1, 2, ..., and what else is changed in vain */
+    struct el_shard *shards;   /* [n_ranks], if ranks average parameters: their models, except the first */
+    struct el_buffer *storage; /* buffers of ranks without a model of their own; NULL: none */
+    struct el_view *views;     /* [n_ranks][n_buffers]: of ranks 1, 2, ..., and buffers changed in vain */
 };
 
 static int n_shares(const struct state *state)
@@ -38,7 +37,7 @@ static const struct el_view *buffers_of(const struct el_worker *worker, int rank
     return state->views + (size_t)(rank - 1) * (size_t)worker->graph->n_buffers;
 }
 
-/* ---- what lives across steps ---- */
+/* Across steps. */
 
 static enum el_status open_shards(struct el_worker *worker)
 {
@@ -52,7 +51,7 @@ static enum el_status open_shards(struct el_worker *worker)
     return EL_OK;
 }
 
-/* All begin with the initial ones. */
+/* All start with the initial ones. */
 static enum el_status open_buffers(struct el_worker *worker)
 {
     struct state *state = worker->state;
@@ -94,7 +93,7 @@ static enum el_status setup(struct el_worker *worker)
     return el_device_alloc(spec.device, EL_TAG_OUTPUT, bytes, "losses", &state->losses);
 }
 
-/* ---- a step ---- */
+/* A step. */
 
 static int64_t samples_of(const struct state *state, int share, int piece)
 {
@@ -102,7 +101,7 @@ static int64_t samples_of(const struct state *state, int share, int piece)
     return el_layout_piece(&feed->spec.config->shares, feed->samples, state->n_pieces, piece);
 }
 
-/* What a share's mean counts in the step's. */
+/* A share's weight in the step's mean. */
 static double weight_of_share(const struct el_worker *worker, int share)
 {
     const struct state *state = worker->state;
@@ -110,7 +109,7 @@ static double weight_of_share(const struct el_worker *worker, int share)
     return (double)state->feeds[share].samples / (double)worker->config->global_batch;
 }
 
-/* What a piece's mean counts in the share's: as its samples do, or where replicas have the loss all alike. */
+/* A piece's weight in the share's mean: by samples, or equal if replicas have the loss. */
 static double weight_of(const struct el_worker *worker, int share, int piece)
 {
     const struct state *state = worker->state;
@@ -164,7 +163,7 @@ static void add(const struct el_shard *shard, struct el_program *program, struct
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
-/* Of the ranks' models: of their parameters or gradients. */
+/* Over the ranks' models: parameters or gradients. */
 static void average(const struct el_worker *worker, struct el_program *program, enum el_state what)
 {
     const struct state *state = worker->state;

@@ -1,4 +1,4 @@
-/* single: one device, no wrapper. The base line of every efficiency, and what the other modes must equal. */
+/* single: one device; the baseline of efficiencies and of correctness. */
 #include "runtime/modes/mode.h"
 #include "runtime/worker/share.h"
 

@@ -1,18 +1,10 @@
-/* spmg: single-process multi-GPU, what DistributedDataParallel of PyTorch up to 1.8 does in a process that has several
- * devices (its device_ids left out: all that the process sees). A process takes its share of the batch through its
- * devices as dp does: scatter, a thread a replica, gather, the loss of the whole share on its first device, backward on
- * all. Its sums over the replicas are thus the gradients of the share, and their mean over processes (never over
- * devices) is ddp's. Gradients are summed in buckets as backward goes on; the optimizer runs on each process's first
- * device, which alone owns the model. Replicas live from step to step, and take its parameters at each step's start.
- *
- * Reduction is flat, over all devices of all processes (1.1 to 1.8), or hierarchical: within a process to its first
- * device, and across processes among these (1.0).
- *
- * Memory, in copies of the parameters P, with S of optimizer state: a first device has its parameters, gradients and
- * buckets, (3 + S) P at the end of backward; with kept gradients (4 + S) P while parameters go out, as they are
- * flattened first (a chunk of up to 250 MiB). A replica has parameters, gradients and buckets, and beside them the
- * storage in which its new parameters come: 4 P. All have B of buffers, which the first device of the first process
- * sends to all at a step's start. */
+/* spmg: single-process multi-GPU, DistributedDataParallel of PyTorch up to 1.8 with several devices per process (no
+ * device_ids). A process takes its share of the batch through its devices as dp does: scatter, a thread per replica,
+ * gather, loss on the first device, backward on all. Sums over replicas are the share's gradients, and their mean over
+ * processes is ddp's. Gradients are summed in buckets during backward; the optimizer runs on each process's first
+ * device, which owns the model. Replicas live across steps and receive its parameters at each step's start.
+ * Reduction is flat, over all devices (1.1 to 1.8), or hierarchical: to each process's first device, and across those
+ * (1.0). Memory: docs/semantics.md. */
 #include <stdlib.h>
 
 #include "runtime/gradients/reducer.h"
@@ -24,7 +16,7 @@
 /* DistributedDataParallel's broadcast_bucket_size. */
 enum { CHUNK_BYTES = 250 << 20 };
 
-/* What a replica keeps from step to step; all NULL of member 0. */
+/* A replica's arrays across steps; all NULL for member 0. */
 struct kept {
     struct el_view *params, *grads; /* [n_params] */
     struct el_buffer *buffers;
@@ -35,7 +27,7 @@ struct spmg {
     struct kept *kept; /* [n_members] */
 };
 
-/* ---- what lives across steps ---- */
+/* Across steps. */
 
 static enum el_status hold(const struct el_shard *shard, enum el_tag tag, struct el_view **views_p)
 {
@@ -58,7 +50,7 @@ static void release(const struct el_graph *graph, struct el_view *views)
 }
 
 struct settings {
-    bool hierarchical; /* each process's first device sums across processes, for the others of its process */
+    bool hierarchical; /* each process's first device sums across processes, for its process */
 };
 
 static enum el_status open_member(struct el_worker *worker, int m)
@@ -86,7 +78,7 @@ static enum el_status open_member(struct el_worker *worker, int m)
     return EL_OK;
 }
 
-/* Replicas begin with the first device's, in a step of its own. */
+/* Replicas start with the first device's, in a step of its own. */
 static enum el_status send_first_buffers(struct el_dp *dp)
 {
     EL_TRY(el_program_create(&dp->program));
@@ -131,9 +123,9 @@ static void teardown(struct el_worker *worker)
     free(spmg);
 }
 
-/* ---- a step ---- */
+/* A step. */
 
-/* Into a replica's own parameters from the storage in which they came; its gradients begin at zero. */
+/* Copies received parameters to a replica's own; its gradients start as zero. */
 static void take_params(struct spmg *spmg, int m)
 {
     struct el_dp *dp = &spmg->dp;

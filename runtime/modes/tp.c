@@ -1,13 +1,9 @@
-/* tp: tensor parallelism (Shoeybi et al., "Megatron-LM", 2019). The model is cut across its layers: of a block each
- * device has some heads of the attention and some outputs of the inner layer, and all see the same batch. What comes
- * out of a branch is summed over the devices, forward; and backward the gradient of what went in: four all-reduces of
- * [batch, tokens, width] a block. The embedding, which is the head, is cut by tokens. Layer norms and positions are
- * whole on each device; with --sequence-parallel on each computes them for 1/n of the tokens (Korthikanti et al.,
- * 2022): an all-reduce becomes a reduce-scatter behind one layer and an all-gather before the next. With --mesh dp=N
- * there are N copies of the model, each with a share of the batch, and each piece's gradients are averaged over the
- * copies in buckets, as ddp does.
- *
- * Memory on every member, in bytes of its own part of the model: what single has; with copies what ddp has. */
+/* tp: tensor parallelism (Shoeybi et al., "Megatron-LM", 2019). Each device has some attention heads and some inner
+ * outputs of each block; all see the same batch. A branch's output is summed over devices forward, its input's gradient
+ * backward: four all-reduces of [batch, tokens, width] per block. The embedding, also the head, is cut by tokens. Layer
+ * norms and positions are whole on each device; with --sequence-parallel on each computes 1/n of the tokens
+ * (Korthikanti et al., 2022), and an all-reduce becomes a reduce-scatter and an all-gather. With --mesh dp=N each
+ * piece's gradients are averaged over N copies in buckets, as in ddp. Memory: docs/semantics.md. */
 #include "runtime/gradients/reducer.h"
 #include "runtime/modes/mode.h"
 #include "runtime/worker/share.h"

@@ -1,8 +1,7 @@
-/* dp: DataParallel. One host thread issues for all devices; the parameters, the optimizer and the loss live on the
- * master, and every step the model is sent out and the gradients are brought back: load, scatter, replicate, forward on
- * each, gather, loss, scatter its gradient, backward on each, reduce (a sum, after the whole backward), optimizer. The
- * order, the chunking and the moments of memory follow torch.nn.DataParallel (docs/semantics.md); the parts of a step
- * stand in dp_feed.c, dp_replicate.c, dp_loss.c and dp_reduce.c, what may be left out of it in dp_fix.h. */
+/* dp: DataParallel. One host thread issues for all devices; parameters, optimizer and loss are on the master. A step:
+ * load, scatter, replicate, forward on each, gather, loss, scatter its gradient, backward on each, reduce (a sum, after
+ * the whole backward), optimizer, in the order, chunks and memory of torch.nn.DataParallel (docs/semantics.md). fix.h
+ * lists what may be left out. */
 #include "runtime/modes/dp/dp.h"
 
 #include <pthread.h>
@@ -10,7 +9,7 @@
 
 #include "runtime/state/buffers.h"
 
-/* What is there by parameter, or by chunk, of which there are at most as many. */
+/* Arrays by parameter, or by chunk (at most as many). */
 static enum el_status make_arrays(struct el_dp *dp)
 {
     size_t n = (size_t)dp->worker->graph->n_params, n_buffers = (size_t)dp->worker->graph->n_buffers;
@@ -30,8 +29,8 @@ static enum el_status make_arrays(struct el_dp *dp)
     return EL_OK;
 }
 
-/* PyTorch packs a chunk without gaps. On GPUs a kernel may take another way for operands that lie askew, and a replica
- * would not compute as the master does: there parameters begin where the kernels want them. */
+/* PyTorch packs a chunk without gaps. On GPUs kernels may choose another algorithm for unaligned operands, so that
+ * replicas would differ from the master: there parameters are aligned. */
 static void make_chunks(struct el_dp *dp, size_t chunk_bytes)
 {
     const struct el_shard *master = el_dp_master(dp);
@@ -96,7 +95,7 @@ void el_dp_close(struct el_dp *dp)
     el_device_free(dp->losses);
 }
 
-/* Buckets that are summed while backward goes on: on all owners, whose gradients' mean it is, or on the master. */
+/* Buckets summed during backward: as a mean on all owners, or on the master. */
 static enum el_status open_reducers(struct el_dp *dp)
 {
     bool to_all = el_dp_fixed(dp, EL_DP_FIX_UPDATE);
@@ -131,8 +130,7 @@ static enum el_status begin_round(struct el_worker *worker, int round)
     return EL_OK;
 }
 
-/* parallel_apply makes one thread a replica and step, and joins it; what the replica does is on its own stream anyway.
- */
+/* parallel_apply makes and joins one thread per replica and step. */
 static void *replica_thread(void *argument)
 {
     return argument;
@@ -158,7 +156,7 @@ void el_dp_copy(struct el_dp *dp, enum el_phase phase, const char *label, int to
                     destination, source, bytes, NULL);
 }
 
-/* Before the program goes: passes mark what they free in it. */
+/* Before the program is closed: passes mark frees in it. */
 static void close_passes(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) {
@@ -219,7 +217,7 @@ void el_dp_end(struct el_dp *dp)
     for (int m = 1; m < dp->n; m++) el_program_free(dp->program, dp->replica[m].inputs.buffer);
 }
 
-/* A failed device must not leave the others waiting for its part of a collective. */
+/* Otherwise a failed device leaves the others waiting in a collective. */
 static void abort_group(void *context)
 {
     struct el_dp *dp = context;
@@ -237,7 +235,7 @@ static void begin_micro_step(struct el_dp *dp, int k)
             el_layout_piece(&dp->worker->layout->shares, dp->batch, dp->worker->layout->n_devices, m);
 }
 
-/* All but the optimizer. The batch stays, as a training loop's variables do. */
+/* All but the optimizer. The batch stays, like a training loop's variables. */
 static enum el_status micro_step(struct el_dp *dp)
 {
     el_dp_feed(dp);
@@ -271,13 +269,13 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     for (int m = 0; m < el_dp_owners(dp); m++)
         el_shard_issue_optimizer(&worker->members[m].shard, program, worker->members[m].shard.issued);
     el_dp_free_grads(dp);
-    /* Of ranks all is there until the step ends: it belongs to their training loops. */
+    /* All ranks keep their buffers until the step ends, because their training loops own them. */
     if (el_dp_fixed(dp, EL_DP_FIX_UPDATE)) el_dp_end(dp);
     el_dp_free_batch(dp);
     return EL_OK;
 }
 
-/* The copies of inputs and outputs go on: without them there would be nothing to compute. */
+/* Copies of inputs and outputs continue: they are needed to compute. */
 void el_dp_mute(struct el_dp *dp, bool muted)
 {
     for (int m = 0; m < dp->n; m++) el_comm_mute(dp->replica[m].comm, muted);

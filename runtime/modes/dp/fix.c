@@ -1,4 +1,4 @@
-/* The causes of dp's step, and what dp's layout is without some of them. */
+/* The causes of dp's step time, and dp's layout without some of them. */
 #include "runtime/modes/dp/fix.h"
 
 #include "runtime/modes/dp/dp.h"
@@ -29,7 +29,7 @@ void el_dp_fix_text(unsigned fixes, char *text, size_t bytes)
     el_mode_words_show(EL_DP_FIX_NAMES, fixes, text, bytes);
 }
 
-/* One worker for all devices all the same: whose threads issue is no op of a step. */
+/* Still one worker for all devices: the issuing threads are no ops of a step. */
 void el_dp_layout(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
     el_layout_one_worker(config, n_processes, layout_p);

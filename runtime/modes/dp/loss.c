@@ -1,12 +1,10 @@
-/* dp's loss, and the way there and back. Usually all outputs are gathered on one device, the master or --loss-in
- * device, which computes the loss over the whole batch and sends its gradient back to the replicas. With --loss-in
- * replica the loss is a part of the module: each replica has that of its own chunk, n losses are gathered, and the user
- * takes their mean, so that every chunk counts alike, however large it is. With the fix `update` the replicas' losses
- * are not gathered either: each goes back by its own, and the gradients' mean is taken.
- *
- * Memory, tag output, of a batch's outputs O (of which replica m has o_m): gathered, O and the gradient's O where the
- * loss is, and on the others at most o_m; in replicas, 2 o_m on each and two losses, and where they are gathered n more
- * of them and their n gradients. Labels are where the loss is. */
+/* dp's loss and the way to and from it. Usually outputs are gathered on one device (the master or --loss-in device),
+ * which computes the loss over the whole batch and returns its gradient. With --loss-in replica each replica has its
+ * chunk's loss, and the user averages the n gathered losses, so that chunks of different size count equally. With the
+ * fix `update` losses are not gathered; each replica uses its own, and gradients are averaged.
+ * Memory (tag output; O: the batch's outputs, o_m: replica m's): gathered, 2 O at the loss and at most o_m elsewhere;
+ * in replicas, 2 o_m and two losses each, and with gathering n losses and n gradients more. Labels are where the loss
+ * is. */
 #include "runtime/modes/dp/dp.h"
 
 static size_t output_bytes(const struct el_dp *dp, int64_t batch)
@@ -23,7 +21,6 @@ static struct el_buffer *make(struct el_dp *dp, int m, enum el_tag tag, size_t b
     return buffer;
 }
 
-/* Of a loss, or of several. */
 static size_t loss_bytes(const struct el_dp *dp, int n)
 {
     return (size_t)n * el_dtype_bytes(dp->worker->config->dtype);
@@ -34,21 +31,21 @@ static int n_micro(const struct el_dp *dp)
     return (int)dp->worker->config->n_accumulate;
 }
 
-/* Of the micro-step, or of the first replica's in it. */
+/* The micro-step's loss, or its first replica's. */
 static struct el_view loss_view(const struct el_dp *dp)
 {
     int first = dp->in_replica ? dp->micro * dp->n : dp->micro;
     return el_view_of(dp->losses ? dp->losses : el_dp_master(dp)->loss, loss_bytes(dp, first));
 }
 
-/* What a loss over so many samples counts among `n` of a step. */
+/* The weight of a loss over so many samples among `n` of a step. */
 static double weight_of(const struct el_dp *dp, int64_t samples, int n)
 {
     const struct el_train_config *config = dp->worker->config;
     return config->by_samples ? (double)samples / (double)config->global_batch : 1.0 / n;
 }
 
-/* Of member m's gradient of the outputs. */
+/* Scales member m's gradient of the outputs. */
 static void weigh(const struct el_dp *dp, int m, int64_t samples, double weight)
 {
     const struct el_graph *graph = dp->worker->graph;
@@ -75,7 +72,7 @@ enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica)
                            loss_bytes(dp, n_micro(dp) * (in_replica ? dp->n : 1)), "losses", &dp->losses);
 }
 
-/* Of the i-th of those that are read: by micro-step, and where replicas have them by replica. */
+/* Samples of the i-th loss: by micro-step, then by replica if they have losses. */
 static int64_t samples_of_loss(const struct el_dp *dp, int i)
 {
     const struct el_layout *layout = dp->worker->layout;
@@ -101,9 +98,9 @@ enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p)
     return EL_OK;
 }
 
-/* ---- on gathered outputs ---- */
+/* Gathered outputs. */
 
-/* The replicas' own are freed, as nothing of backward needs them. */
+/* Frees the replicas' outputs, which backward does not need. */
 static struct el_view gather(struct el_dp *dp)
 {
     int out = dp->output;
@@ -124,7 +121,7 @@ static struct el_view gather(struct el_dp *dp)
     return el_view_of(dp->gathered, 0);
 }
 
-/* Over the whole batch, and its gradient back to the replicas; that of the loss's own device stays where it is. */
+/* Over the whole batch; the gradient on the loss's own device stays there. */
 static void gathered_loss(struct el_dp *dp)
 {
     int out = dp->output;
@@ -146,7 +143,7 @@ static void gathered_loss(struct el_dp *dp)
     }
 }
 
-/* ---- in the replicas ---- */
+/* Losses in replicas. */
 
 static void own_loss(struct el_dp *dp, int m, struct el_view loss)
 {
@@ -157,8 +154,7 @@ static void own_loss(struct el_dp *dp, int m, struct el_view loss)
     if (!el_dp_fixed(dp, EL_DP_FIX_UPDATE)) el_pass_release_outputs(dp->replica[m].pass);
 }
 
-/* Of each loss in their mean it is 1/n. Backward waits until it has come; as its value is known, it is multiplied in as
- * a constant. */
+/* Each loss's gradient is 1/n. Backward waits for it, but multiplies by the known constant. */
 static void return_gradients(struct el_dp *dp)
 {
     dp->gathered = make(dp, dp->output, EL_TAG_OUTPUT, loss_bytes(dp, dp->n), "gradient of the losses");
@@ -182,7 +178,7 @@ static void losses_in_replicas(struct el_dp *dp)
         weigh(dp, m, dp->replica[m].samples, dp->n * weight_of(dp, dp->replica[m].samples, dp->n));
     }
     if (el_dp_fixed(dp, EL_DP_FIX_UPDATE)) return;
-    if (dp->n == 1) { /* the module is called as it is */
+    if (dp->n == 1) { /* called without scatter */
         own_loss(dp, 0, loss_view(dp));
         weigh(dp, 0, dp->batch, weight_of(dp, dp->batch, n_micro(dp)));
         return;

@@ -1,4 +1,4 @@
-/* dp's options, and which of them go together. */
+/* dp's options and their combinations. */
 #include "runtime/modes/dp/dp.h"
 
 struct settings {
@@ -58,6 +58,6 @@ enum el_status el_dp_check(struct el_train_config *config, const struct el_layou
         return el_fail(EL_ERR_INVALID,
                        "--loss-in device=%d: %d devices have a part of the batch; they are numbered from 0", output,
                        layout->n[EL_AXIS_DATA]);
-    if (!config->dp_fix || !other) return EL_OK; /* fixes are causes of plain dp's */
+    if (!config->dp_fix || !other) return EL_OK; /* fixes apply to plain dp only */
     return el_fail(EL_ERR_INVALID, "--dp-fix and %s do not go together: leave one of them out", other);
 }

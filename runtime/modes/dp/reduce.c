@@ -1,17 +1,13 @@
-/* dp's reduce: after the whole backward, the replicas' gradients are summed on the master (never divided), in the
- * chunks in which the parameters went out. All replicas' gradients live until the last chunk is through: they are the
- * inputs of one backward node. The sums are new tensors; they are added to kept gradients, or become the gradients, to
- * which those of later micro-steps are added.
- *
- * With the fix `update` each device gets their mean, which its own optimizer uses; with the fix `overlap` gradients go
- * in ddp's buckets while backward goes on (reducer.h). */
+/* dp's reduce: after the whole backward the replicas' gradients are summed (not averaged) on the master, in the chunks
+ * of replicate. All replicas' gradients live until the last chunk, as inputs of one autograd node. The sums are new
+ * tensors: added to kept gradients, or the gradients themselves for later micro-steps.
+ * With the fix `update` each device gets the mean for its own optimizer; with `overlap` gradients go in ddp's buckets
+ * during backward (reducer.h). */
 #include <string.h>
 
 #include "runtime/modes/dp/dp.h"
 
-/* What a replica does not use, and what is frozen, is summed as zeros: so autograd hands it to the broadcast's
- * backward.
- */
+/* Unused and frozen parameters are summed as zeros, as autograd passes them to the broadcast's backward. */
 static void add_missing_grads(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) {
@@ -67,7 +63,7 @@ static void free_replica_grads(struct el_dp *dp, int m)
     for (int p = 0; p < dp->worker->graph->n_params; p++) el_program_free(dp->program, dp->replica[m].grads[p].buffer);
 }
 
-/* Views of them by parameter; none of what is frozen or not used. */
+/* By parameter; none if frozen or unused. */
 static void take_views(const struct el_dp *dp, struct el_buffer *const *chunks, struct el_view *views)
 {
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
@@ -76,7 +72,7 @@ static void take_views(const struct el_dp *dp, struct el_buffer *const *chunks, 
     }
 }
 
-/* The sums of chunks in which nothing is trained. */
+/* Sums of chunks without trained parameters. */
 static void free_frozen(struct el_dp *dp, int m)
 {
     for (int c = 0; c < dp->n_chunks; c++) {
@@ -150,7 +146,7 @@ static void reduce_chunks(struct el_dp *dp)
     }
 }
 
-/* Most of them were summed in backward; an owner's gradients are its own. */
+/* Waits for buckets summed during backward. */
 static void finish_buckets(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) el_reducer_finish(dp->replica[m].reducer);

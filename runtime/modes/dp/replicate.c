@@ -1,6 +1,6 @@
-/* dp's replicate: parameters go out in chunks of at most 10 MiB. A chunk of several tensors is flattened on the master
- * first (a real copy), a single tensor goes as it is; on the others the flat storage is the replica, its parameters are
- * views of it. So do the buffers, which are in one piece everywhere. */
+/* dp's replicate: parameters are sent in chunks of at most 10 MiB. The master flattens several tensors first (a copy)
+ * and sends a single one directly; a replica's parameters are views of the flat storage. Buffers likewise, in one
+ * piece. */
 #include "runtime/modes/dp/dp.h"
 #include "runtime/state/buffers.h"
 #include "runtime/state/together.h"
@@ -14,7 +14,7 @@ struct el_dp_chunk el_dp_chunk(const struct el_dp *dp, int c)
         size_t bytes = el_shard_param_bytes(el_dp_master(dp), p);
         chunk.n_tensors++;
         own += bytes;
-        chunk.bytes = dp->place[p] + bytes; /* places go upwards */
+        chunk.bytes = dp->place[p] + bytes; /* offsets increase with p */
     }
     chunk.padding_bytes = chunk.bytes - own;
     chunk.count = (int64_t)(chunk.bytes / el_dtype_bytes(el_config_stored(dp->worker->config)));
@@ -32,7 +32,6 @@ void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const st
     el_together_end(&copies);
 }
 
-/* Replica m's parameters are views of the chunk's flat storage. */
 static void take_views(struct el_dp *dp, int m, int c)
 {
     for (int p = 0; p < dp->worker->graph->n_params; p++)
@@ -76,8 +75,7 @@ static void broadcast_chunk(struct el_dp *dp, int c)
     el_program_free(dp->program, flat);
 }
 
-/* What a member uses of its own, where it has it: parameters, unless others are sent, and gradients, unless a replica's
- * new ones are summed first. */
+/* A member's own arrays: parameters unless they are sent, gradients unless a replica's new ones are summed first. */
 static void take_own(struct el_dp *dp, int m)
 {
     const struct el_shard *shard = &dp->worker->members[m].shard;
@@ -92,7 +90,7 @@ static void take_own(struct el_dp *dp, int m)
 void el_dp_replicate(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) take_own(dp, m);
-    /* One device: the module is called as it is, and its gradients are the parameters'. */
+    /* On one device PyTorch calls the module directly. */
     if (dp->n == 1 || el_dp_fixed(dp, EL_DP_FIX_REPLICAS)) return;
     for (int c = 0; c < dp->n_chunks; c++) broadcast_chunk(dp, c);
 }
@@ -116,7 +114,7 @@ void el_dp_replicate_buffers(struct el_dp *dp)
 {
     const struct el_graph *graph = dp->worker->graph;
     enum el_dtype dtype = dp->worker->config->dtype;
-    if (el_dp_fixed(dp, EL_DP_FIX_REPLICAS)) return; /* they have been sent at the step's start, as ddp's */
+    if (el_dp_fixed(dp, EL_DP_FIX_REPLICAS)) return; /* sent at the step's start, as in ddp */
     for (int m = el_dp_owners(dp); m < dp->n && graph->n_buffers > 0; m++) {
         struct el_buffer **storage = &dp->replica[m].own_buffers;
         el_program_alloc(dp->program, el_dp_device(dp, m), EL_TAG_REPLICA, el_buffers_bytes(graph, dtype),

@@ -1,6 +1,6 @@
-/* How a batch comes to dp's devices. The master loads all of it and sends each its chunk, but for its own, which is a
- * view; labels go with it, or to where the loss is. With the fix `inputs` each device loads a share of its own, as
- * ddp's ranks do, and the master gets all labels where it has the loss. */
+/* How a batch reaches dp's devices. The master loads it and sends each device its chunk (its own is a view); labels go
+ * with the chunks, or to the loss's device. With the fix `inputs` each device loads its own share, as in ddp, and the
+ * loss's device gets all labels. */
 #include "runtime/modes/dp/dp.h"
 
 struct el_feed *el_dp_feed_of(const struct el_dp *dp, int m)
@@ -21,7 +21,7 @@ static size_t label_bytes(const struct el_dp *dp, int64_t samples)
     return (size_t)samples * el_graph_label_bytes(dp->worker->graph);
 }
 
-/* From the host, where their samples have just been loaded for some device's inputs. */
+/* From the host, where the samples were just loaded for some device. */
 static void bring_labels(struct el_dp *dp)
 {
     struct el_device *device = el_dp_device(dp, dp->output);
@@ -53,7 +53,7 @@ static void scatter_labels(struct el_dp *dp)
     }
 }
 
-/* The master keeps its chunk where it is: chunk 0 is a view. */
+/* The master's chunk 0 is a view. */
 static void scatter_inputs(struct el_dp *dp)
 {
     size_t sample = el_feed_sample_bytes(dp->feed), at = 0;

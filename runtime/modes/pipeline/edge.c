@@ -1,4 +1,3 @@
-/* Messages between the stages of a model; see edge.h. */
 #include "runtime/modes/pipeline/edge.h"
 
 #include <stdlib.h>
@@ -42,7 +41,7 @@ void el_edge_send(struct el_worker *worker, struct el_program *program, const st
     el_comm_issue(worker->world, program, &op, op_p);
 }
 
-/* What crosses the widest cut. */
+/* Bytes at the widest cut. */
 static size_t widest(const struct el_worker *worker, int64_t batch)
 {
     size_t most = 0;
@@ -55,9 +54,9 @@ static size_t widest(const struct el_worker *worker, int64_t batch)
     return most;
 }
 
-/* ---- parameters that are on two stages ---- */
+/* Parameters on two stages. */
 
-/* The worker that has parameter `p` of this one's too, in the same copy of the model; -1: nobody has. */
+/* The other worker with parameter `p` in this copy of the model; -1: none. */
 static int other_holder(const struct el_worker *worker, int p)
 {
     const struct el_spot own = el_layout_spot(worker->layout, worker->first);
@@ -107,9 +106,9 @@ void el_edge_issue_sums(struct el_worker *worker, struct el_program *program, co
     }
 }
 
-/* ---- mailboxes ---- */
+/* Mailboxes. */
 
-/* Of all gradients that are sent to another holder: the same for all workers. */
+/* Of all gradients sent to another holder: equal on all workers. */
 static size_t bytes_of_sums(const struct el_worker *worker)
 {
     size_t bytes = 0;

@@ -1,7 +1,6 @@
-/* A micro-batch on its way through a part; see flight.h.
- *
- * The loss is the mean over the micro-batches' means, each of which divides its gradient by their number: plain
- * training's, as they are of equal size. */
+/* A micro-batch's way through a part (flight.h).
+ * The loss is the mean of micro-batch means; each divides its gradient by their number. Micro-batches are of equal
+ * size, so that it is plain training's. */
 #include "runtime/modes/pipeline/flight.h"
 
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 
 #include "runtime/worker/share.h"
 
-/* One of the line's parts with one micro-batch. */
+/* One part with one micro-batch. */
 struct at {
     struct el_line *line;
     int local; /* among the device's parts */
@@ -35,7 +34,7 @@ static struct at at_part(struct el_line *line, int part, int micro)
     return at(line, local, micro);
 }
 
-/* ---- messages ---- */
+/* Messages. */
 
 static struct el_edge edge(const struct at *a, int peer)
 {
@@ -75,7 +74,7 @@ static void receive_doutputs(const struct at *a)
     a->flight->has_doutputs = true;
 }
 
-/* The next message that the device of part `from` sends to this one. */
+/* The next message from part `from`'s device. */
 static void receive_next(struct el_line *line, int from)
 {
     const struct el_schedule *schedule = &line->worker->parts->schedule;
@@ -89,7 +88,7 @@ static void receive_next(struct el_line *line, int from)
     (sent.kind == EL_ACTION_FORWARD ? receive_inputs : receive_doutputs)(&a);
 }
 
-/* ---- forward ---- */
+/* Forward. */
 
 static void take_inputs(const struct at *a)
 {
@@ -105,7 +104,7 @@ static void take_inputs(const struct at *a)
         while (!flight->has_inputs) receive_next(a->line, a->part->number - 1);
 }
 
-/* A pass's hook, of the micro-batch that completes the part's gradients. */
+/* A pass's hook, for the micro-batch that completes the part's gradients. */
 static void take_grad(void *context, int p)
 {
     const struct el_flight *flight = context;
@@ -153,9 +152,9 @@ static enum el_status forward(const struct at *a)
     return EL_OK;
 }
 
-/* ---- backward ---- */
+/* Backward. */
 
-/* The loss's gradient, of a micro-batch of which the mean over all will be taken. */
+/* The gradient of the micro-batch's share of the mean loss. */
 static struct el_view issue_loss(const struct at *a)
 {
     const struct el_line *line = a->line;
@@ -189,7 +188,7 @@ static void take_doutputs(const struct at *a)
         while (!flight->has_doutputs) receive_next(a->line, a->part->number + 1);
 }
 
-/* Frees what it still holds, when all that it sent has left. */
+/* Frees its remaining memory, after its sends. */
 static void end(const struct at *a)
 {
     struct el_flight *flight = a->flight;
@@ -199,8 +198,7 @@ static void end(const struct at *a)
     while (flight->n_owned > 0) el_program_free(a->line->program, flight->owned[--flight->n_owned]);
 }
 
-/* Neighbours on this device use one another's values, some of which pass through: they end when all of them are back.
- */
+/* Adjacent parts on a device share values, so that they end together when all are back. */
 static void come_back(const struct at *a)
 {
     int first = a->local, last = a->local;
@@ -214,7 +212,7 @@ static void come_back(const struct at *a)
     }
 }
 
-/* Whole, or its half for inputs. */
+/* Whole, or only for inputs. */
 static void backward(const struct at *a, bool whole)
 {
     const struct el_graph *graph = a->part->graph;
@@ -226,7 +224,7 @@ static void backward(const struct at *a, bool whole)
     if (whole) come_back(a);
 }
 
-/* ---- a step ---- */
+/* A step. */
 
 enum el_status el_line_do(struct el_line *line, struct el_action action)
 {
@@ -266,9 +264,9 @@ void el_line_begin(struct el_line *line, struct el_program *program, struct el_b
     }
 }
 
-/* ---- life ---- */
+/* Open and close. */
 
-/* The first and the last backward of a part in the device's row, or such halves for weights. */
+/* A part's first and last backward (or half for weights) in the device's row. */
 static void find_ends(struct el_line *line)
 {
     const struct el_worker *worker = line->worker;
@@ -283,7 +281,7 @@ static void find_ends(struct el_line *line)
     }
 }
 
-/* Its edges' views, and what it may come to own: every value of both edges, and the output's gradient. */
+/* Its edges' views, and room for everything it may own: the values of both edges, and the output's gradient. */
 static enum el_status open_flight(struct el_line *line, int i)
 {
     struct el_flight *flight = &line->flights[i];
@@ -310,7 +308,7 @@ static enum el_status open_flights(struct el_line *line)
         return el_fail_errno("%d micro-batches", line->n_micro);
     line->last_micro = line->first_micro + n;
     for (size_t k = 0; k < n; k++) line->last_micro[k] = -1;
-    line->grads[0] = shard_of(line)->issued; /* where there is one part its parameters are the shard's */
+    line->grads[0] = shard_of(line)->issued; /* with one part the shard's */
     for (int k = 0; k < line->held.n; k++) {
         int n_params = line->held.parts[k].graph->n_params;
         line->casts[k] = calloc((size_t)n_params + 1, sizeof *line->casts[k]);

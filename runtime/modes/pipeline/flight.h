@@ -1,20 +1,17 @@
-/* Flights: a micro-batch on its way through a part of the model, from its forward to the end of its backward. What a
- * pipeline's step is made of; in which order is the schedule's.
+/* Flights: micro-batches on their way through a part of the model, from forward to the end of backward. The schedule
+ * gives their order.
  *
  *     el_line_open(worker, &line);                       once
- *     el_line_step(&line, program);                      all of a step; of which are
+ *     el_line_step(&line, program);                      a whole step, which consists of
  *     el_line_begin(&line, program, inputs, labels);     before the first action ...
  *     el_line_do(&line, action);                         each of the device's row
  *     el_line_close(&line);
  *
- * A part's values go to the next one, and their gradients come back: by a message where that is on another device, else
- * as they are; so flights of one micro-batch through neighbours on a device end together. Messages of a device are
- * received in the order in which it sends them: with one that is needed come those before it, to flights that need them
- * later.
- *
- * Memory: a flight holds activations until it ends; where backward is parted the first half frees what gradients of
- * weights do not need. Errors: the program's, and EL_ERR_HOST_MEMORY. Threads: the worker's.
- */
+ * Values go to the next part and gradients come back, by message to another device, else directly; flights of one
+ * micro-batch through adjacent parts on a device end together. Messages are received in sending order: with a needed
+ * one come earlier ones, for flights that need them later.
+ * Memory: a flight keeps activations until it ends; the first half of a split backward frees what weight gradients do
+ * not need. Errors: the program's, and EL_ERR_HOST_MEMORY. Threads: the worker's. */
 #pragma once
 
 #include "runtime/modes/pipeline/edge.h"
@@ -22,7 +19,6 @@
 
 struct el_line;
 
-/* A micro-batch on its way through a part. */
 struct el_flight {
     struct el_line *line;
     int local;                        /* part, among the device's */
@@ -30,42 +26,41 @@ struct el_flight {
     struct el_view *inputs, *outputs; /* [n_inputs], [n_outputs] of the part */
     struct el_view *dinputs, *doutputs;
     bool has_inputs, has_doutputs; /* received */
-    struct el_buffer **owned;      /* what was received, or made for it: freed at its end */
+    struct el_buffer **owned;      /* received or allocated for it: freed at its end */
     int n_owned;
-    int sent_op;  /* the last of its values to leave, -1: none */
-    bool is_back; /* nothing is left to compute */
+    int sent_op;  /* its last send, -1: none */
+    bool is_back; /* finished computing */
 };
 
-/* A device's place in the pipeline: its member is its worker's only one. */
+/* A device's place in the pipeline; its member is its worker's only one. */
 struct el_line {
     struct el_worker *worker;
     int n_micro;
     int64_t micro_batch; /* samples */
     struct el_held held;
     struct el_view **grads;        /* [held.n], of each part's parameters */
-    struct el_pass_cast **casts;   /* likewise: one copy of each for all micro-batches in flight */
+    struct el_pass_cast **casts;   /* likewise: one copy for all micro-batches in flight */
     struct el_flight *flights;     /* [held.n][n_micro] */
-    int *first_micro, *last_micro; /* [held.n]: whose backward is the first, and completes the part's gradients */
-    struct el_buffer *losses;      /* [n_micro], where the last part is; else NULL */
-    struct el_share_hooks hooks;   /* of the mode: set after open; zeros: none */
+    int *first_micro, *last_micro; /* [held.n]: first backward, and the one that completes the part's gradients */
+    struct el_buffer *losses;      /* [n_micro], at the last part; else NULL */
+    struct el_share_hooks hooks;   /* the mode's, set after open; zeros: none */
     /* The step being issued. */
     struct el_program *program;
-    struct el_buffer *inputs, *labels; /* of the data rank's share: where the first part is, where the last one is */
-    int n_looked[EL_PARTS_MAX];        /* by stage: how many of its actions' messages to this one have been received */
+    struct el_buffer *inputs, *labels; /* the data rank's share: at the first part, at the last part */
+    int n_looked[EL_PARTS_MAX];        /* by stage: its actions whose messages to this one are received */
 };
 
-/* After a failure too it is to be closed. */
+/* Close it after a failure too. */
 enum el_status el_line_open(struct el_worker *worker, struct el_line *line);
-/* A line of zeros is legal. */
+/* A zeroed line is legal. */
 void el_line_close(struct el_line *line);
 void el_line_begin(struct el_line *line, struct el_program *program, struct el_buffer *inputs,
                    struct el_buffer *labels);
 enum el_status el_line_do(struct el_line *line, struct el_action action);
 
-/* line.c: as el_share_step, of a device with some of the model's parts: with what the mode's hooks add to it. */
+/* line.c: like el_share_step, for a device with some parts; calls the mode's hooks. */
 enum el_status el_line_step(struct el_line *line, struct el_program *program);
-/* The mean over micro-batches, of the device that has the last part; the others have none. */
+/* The mean over micro-batches, at the last part; elsewhere there is none. */
 enum el_status el_line_read_loss(const struct el_line *line, double *loss_p);
-/* Whether the model can be cut as the schedule has it, and the batch too; fills in n_micro. Errors: EL_ERR_INVALID
- * naming the option to change. */
+/* Checks the schedule's cut of model and batch; sets n_micro. Errors: EL_ERR_INVALID naming the option to change. */
 enum el_status el_line_check(struct el_train_config *config, const struct el_layout *layout);

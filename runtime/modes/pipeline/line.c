@@ -1,4 +1,4 @@
-/* A step of a device in a line of stages: the actions of its row, and what is around them; see flight.h. */
+/* A device's step in a line of stages: its row's actions and what surrounds them (flight.h). */
 #include "runtime/modes/pipeline/flight.h"
 #include "runtime/state/buffers.h"
 
@@ -43,9 +43,9 @@ enum el_status el_line_read_loss(const struct el_line *line, double *loss_p)
     return EL_OK;
 }
 
-/* ---- what a cut must be like ---- */
+/* Conditions on a cut. */
 
-/* A part whose forwards are not in the order of micro-batches; -1: there is none. */
+/* A part whose forwards are not in the order of micro-batches; -1: none. */
 static int find_out_of_order(const struct el_schedule *schedule)
 {
     int next[EL_PARTS_MAX] = {0};
@@ -57,7 +57,7 @@ static int find_out_of_order(const struct el_schedule *schedule)
     return -1;
 }
 
-/* Running statistics take micro-batches one after another, and another order gives others. */
+/* Running statistics depend on the order of micro-batches. */
 static enum el_status check_order(const struct el_train_config *config, const struct el_parts *parts)
 {
     int part = parts->model->n_buffers > 0 ? find_out_of_order(&parts->schedule) : -1;

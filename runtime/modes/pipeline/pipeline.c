@@ -1,6 +1,5 @@
-/* mp and pipeline: the model cut into consecutive parts, one per device, or several. Values cross the cuts forward,
- * their gradients back (flight.h). mp sends the whole batch through at once, so that one device works at a time;
- * pipeline cuts it into micro-batches, and in which order each device goes through them is its schedule's. */
+/* mp and pipeline: the model cut into consecutive parts, one or several per device (flight.h). mp sends the whole batch
+ * through, so that one device works at a time; pipeline sends micro-batches in the schedule's order. */
 #include <stdlib.h>
 
 #include "runtime/gradients/reducer.h"
@@ -10,10 +9,10 @@
 
 struct pipeline {
     struct el_line line;
-    struct el_reducer *reducer; /* over the copies of this stage; NULL: there is one */
+    struct el_reducer *reducer; /* over the copies of this stage; NULL: only one */
 };
 
-/* Gradients are averaged over the copies of a stage as ddp does it: in buckets, while backward goes on. */
+/* Averages gradients over a stage's copies as ddp does. */
 static enum el_status open_reducer(struct el_worker *worker, struct pipeline *pipeline)
 {
     if (!worker->group[EL_AXIS_DATA]) return EL_OK;
@@ -64,7 +63,7 @@ static void teardown(struct el_worker *worker)
     free(pipeline);
 }
 
-/* ---- options ---- */
+/* Options. */
 
 static const struct el_mode_option option_parts = {
     .name = "parts",

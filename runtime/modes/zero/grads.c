@@ -1,5 +1,5 @@
-/* A unit's gradients: born in one piece of memory, reduced and scattered when all are there, while backward goes on;
- * see zero.c. --comm-hook casts them before, and a rank's part behind. */
+/* A unit's gradients (zero.c): allocated together, reduced and scattered during backward when all are ready.
+ * --comm-hook casts them before, and a rank's part after. */
 #include <stdio.h>
 
 #include "runtime/modes/zero/zero.h"
@@ -27,7 +27,7 @@ static struct el_view own_part(const struct el_zero *zero, struct el_buffer *uni
     return el_view_of(unit, (size_t)(zero->shard->piece * el_zero_part(zero, u)) * el_dtype_bytes(dtype));
 }
 
-/* Where the reduced part goes. */
+/* Destination of the reduced part. */
 static struct el_view find_result(struct el_zero *zero, int u)
 {
     struct el_zero_unit *unit = &zero->units[u];
@@ -41,7 +41,7 @@ static struct el_view find_result(struct el_zero *zero, int u)
     return el_view_of(unit->own, 0);
 }
 
-/* The gradients in the type that is reduced; they themselves are free then. Returns where they are. */
+/* Casts to the reduced type and frees the gradients. Returns the result. */
 static struct el_view cast_to_reduce(struct el_zero *zero, int u)
 {
     struct el_zero_unit *unit = &zero->units[u];
@@ -56,14 +56,14 @@ static struct el_view cast_to_reduce(struct el_zero *zero, int u)
     return el_view_of(unit->sent, 0);
 }
 
-/* This rank's part of what was reduced. */
+/* This rank's reduced part. */
 static struct el_view reduced_part(const struct el_zero *zero, int u)
 {
     const struct el_zero_unit *unit = &zero->units[u];
     return own_part(zero, unit->sent ? unit->sent : unit->whole, u, reduced_in(zero));
 }
 
-/* The same, once it is there. */
+/* Casts it back when it is ready. */
 static void cast_from_reduce(struct el_zero *zero, int u)
 {
     struct el_zero_unit *unit = &zero->units[u];
@@ -119,7 +119,7 @@ static void reduce(struct el_zero *zero, int u)
     unit->reduced_op = EL_ZERO_NONE;
     if (zero->comm)
         el_comm_issue(zero->comm, zero->program, &scatter, &unit->reduced_op);
-    else if (scatter.result.buffer != data.buffer) /* the part is all */
+    else if (scatter.result.buffer != data.buffer) /* the part is the whole */
         el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "take the part", scatter.dtype, scatter.data,
                             scatter.dtype, scatter.result, (int64_t)scatter.count, 1);
     if (zero->across) {
@@ -152,7 +152,7 @@ void el_zero_make_grads(struct el_zero *zero, const struct el_node *node)
     for (int i = 0; i < node->n_params; i++) {
         const int u = zero->shard->units->of[node->params[i]];
         const struct el_unit *row = el_zero_row(zero, u);
-        if (u == zero->in_flight) el_zero_settle(zero); /* of the micro-step before */
+        if (u == zero->in_flight) el_zero_settle(zero); /* from the micro-step before */
         if (!row->trained || zero->units[u].whole) continue;
         el_program_alloc_padded(zero->program, zero->shard->device, EL_TAG_GRAD,
                                 (size_t)row->count * el_zero_width(zero), (size_t)row->padding * el_zero_width(zero),

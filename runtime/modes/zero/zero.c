@@ -1,25 +1,18 @@
-/* zero1, zero2, zero3: the state of training is sharded over the ranks of data parallelism (Rajbhandari et al., "ZeRO",
- * 2020). Each rank has a part of each unit of parameters (units.h), and updates that part alone. zero1 shards the
- * optimizer's slots; zero2 the gradients too; zero3 the parameters too, as PyTorch's fully_shard does. With --mesh
- * dp=2,shard=4 two groups of four hold a copy of the state each (PyTorch's hybrid sharding): what is reduced within a
- * group is averaged across groups. With tp=2 each of them is two devices, with a piece of the model each (tp.c); with
- * pp=2 two, with a stage each, through which micro-batches go (flight.h) in the place of micro-steps.
- *
- * A unit's gradients are born in one piece of memory. When the last one is complete they are reduced and scattered,
- * while backward goes on; at the end each rank updates its parts. zero1 and zero2 then gather the new parameters; zero3
- * gathers a unit before its forward and again before its backward, and frees it after each (copies.h).
- *
- * Memory on every rank of n, in copies of the parameters P, with S of optimizer state, each unit filled up to n equal
- * parts: zero1 (2 + S/n) P; zero2 (1 + (1 + S)/n) P and the gradients of the two units in work; zero3 (2 + S)/n P,
- * these, and the gathered units in use and on their way. Bytes: zero1 and zero2 send ddp's; zero3 half as many more,
- * less what stays between forward and backward. */
+/* zero1, zero2, zero3: training state sharded over data ranks (Rajbhandari et al., "ZeRO", 2020). Each rank has and
+ * updates a part of each unit of parameters (units.h). zero1 shards the optimizer's slots, zero2 also gradients, zero3
+ * also parameters (PyTorch's fully_shard). --mesh dp=2,shard=4: two groups of four hold a copy each (hybrid sharding),
+ * and reduced gradients are averaged across groups. tp=2: each rank is two devices with a piece of the model each
+ * (tp.c); pp=2: two with a stage each, and micro-batches (flight.h) instead of micro-steps.
+ * A unit's gradients share memory, and are reduced and scattered during backward when complete; then each rank updates
+ * its parts. zero1 and zero2 gather the new parameters; zero3 gathers a unit before its forward and its backward and
+ * frees it after each (copies.h). Memory and bytes: docs/semantics.md. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/modes/zero/zero.h"
 #include "runtime/state/buffers.h"
 
-/* Rows of the state that are split. */
+/* Sharded rows of the state. */
 enum {
     SLOTS = ((1U << EL_SLOTS_MAX) - 1) << EL_STATE_SLOT,
     GRADS = 1U << EL_STATE_GRAD,
@@ -27,12 +20,12 @@ enum {
 };
 
 struct settings {
-    bool stays;                               /* zero3: what is gathered in forward stays until backward */
-    bool last;                                /* gradients are reduced in the last micro-step alone */
-    enum { AHEAD_1, AHEAD_2, AHEAD_0 } ahead; /* units that zero3 has on their way */
+    bool stays;                               /* zero3: gathered parameters stay from forward to backward */
+    bool last;                                /* reduce gradients in the last micro-step only */
+    enum { AHEAD_1, AHEAD_2, AHEAD_0 } ahead; /* zero3's units gathered ahead */
 };
 
-/* Where a rank's elements of parameter `p` are in its part. */
+/* A rank's elements of parameter `p` in its part. */
 static struct el_view place_in_part(const struct el_zero *zero, struct el_buffer *part, int64_t before, int p)
 {
     const struct el_units *units = zero->shard->units;
@@ -43,7 +36,7 @@ static struct el_view place_in_part(const struct el_zero *zero, struct el_buffer
                                 el_dtype_bytes(el_config_stored(zero->shard->config)));
 }
 
-/* ---- a step ---- */
+/* A step. */
 
 static void before_node(void *context, struct el_program *program, const struct el_node *node, enum el_phase phase)
 {
@@ -72,7 +65,7 @@ static void begin(void *context, struct el_program *program, struct el_view *gra
     }
 }
 
-/* The optimizer's gradients are those of this rank's parts. */
+/* The optimizer uses the gradients of this rank's parts. */
 static void finish(void *context, struct el_program *program, struct el_view *grads)
 {
     struct el_zero *zero = context;
@@ -88,7 +81,7 @@ static void finish(void *context, struct el_program *program, struct el_view *gr
     }
 }
 
-/* Everybody gets the parts that the others have updated. */
+/* Gathers the updated parts. */
 static void gather_params(struct el_zero *zero, int u)
 {
     const struct el_unit *unit = el_zero_row(zero, u);
@@ -111,7 +104,7 @@ static void gather_params(struct el_zero *zero, int u)
 static void updated(void *context, struct el_program *program)
 {
     struct el_zero *zero = context;
-    for (int p = 0; p < zero->shard->graph->n_params; p++) zero->grads[p] = zero->shard->grads[p]; /* what is kept */
+    for (int p = 0; p < zero->shard->graph->n_params; p++) zero->grads[p] = zero->shard->grads[p]; /* kept ones */
     for (int u = 0; u < zero->shard->units->n; u++) {
         struct el_zero_unit *unit = &zero->units[u];
         if (!el_zero_row(zero, u)->trained) continue;
@@ -135,7 +128,7 @@ static struct el_share_hooks hooks_of(struct el_zero *zero)
                                    .context = zero};
 }
 
-/* Rank 0's, or where the model is cut those of its copy. */
+/* Rank 0's, or with a cut model those of its copy. */
 static void broadcast_buffers(const struct el_worker *worker, struct el_program *program)
 {
     const struct el_shard *shard = &worker->members[0].shard;
@@ -156,7 +149,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return zero->line ? el_line_step(zero->line, program) : el_share_step(worker, program, &hooks);
 }
 
-/* ---- what lives across steps ---- */
+/* Across steps. */
 
 /* zero1's gradients; kept ones are this rank's parts of them. */
 static enum el_status make_whole_grads(struct el_zero *zero)
@@ -205,7 +198,7 @@ static enum el_status setup(struct el_worker *worker)
         EL_TRY(
             el_gathered_open(shard, zero->comm, ahead[settings->ahead], !settings->stays, n_passes, &zero->gathered));
     if (worker->layout->cuts) return open_line(zero);
-    const bool pieces = worker->layout->n[EL_AXIS_TENSOR] > 1; /* whose weights differ */
+    const bool pieces = worker->layout->n[EL_AXIS_TENSOR] > 1; /* with different weights */
     return pieces || shard->split & PARAMS ? EL_OK : el_share_send_weights(worker, worker->world);
 }
 
@@ -215,7 +208,7 @@ static enum el_status read_loss(struct el_worker *worker, double *loss_p)
     return zero->line ? el_line_read_loss(zero->line, loss_p) : el_share_read_loss(worker->members, loss_p);
 }
 
-/* A part's nodes gather and reduce: a device has one, and goes back through it at once. */
+/* A part's nodes gather and reduce, so that a device has one part and goes back at once. */
 static enum el_status check_schedule(const struct el_train_config *config, const struct el_layout *layout)
 {
     struct el_schedule schedule;
@@ -266,9 +259,9 @@ static void teardown(struct el_worker *worker)
     free(zero);
 }
 
-/* ---- the rows ---- */
+/* The rows. */
 
-/* Of zero1's gradients those parts are reduced. Parameters are in parts where passes take copies in another type. */
+/* zero1 reduces these parts of gradients. Parameters are in parts if passes cast copies. */
 static void layout12(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
     const bool casts = el_config_computed(config) != el_config_stored(config);

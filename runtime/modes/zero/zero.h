@@ -1,4 +1,4 @@
-/* What zero's files share: a step's gradients while it is issued. Nobody else includes it. */
+/* Internal to zero's files: a step's gradients while it is issued. */
 #pragma once
 
 #include "runtime/modes/mode.h"
@@ -7,13 +7,12 @@
 
 enum { EL_ZERO_NONE = -1 };
 
-/* A unit's gradients in a step. */
 struct el_zero_unit {
-    struct el_buffer *whole; /* before they are reduced; of zero1 from step to step */
-    struct el_buffer *own;   /* this rank's part, reduced: allocated in the step, unless gradients are kept */
-    struct el_buffer *added; /* the same of a later micro-step, or beside kept ones: still to be added */
-    struct el_buffer *sent;  /* --comm-hook: what is reduced, in a type of its own */
-    int n_missing;           /* gradients of this micro-step that have not come */
+    struct el_buffer *whole; /* before reduction; in zero1 across steps */
+    struct el_buffer *own;   /* this rank's reduced part: allocated in the step unless gradients are kept */
+    struct el_buffer *added; /* the same of a later micro-step or beside kept ones: to be added */
+    struct el_buffer *sent;  /* --comm-hook: what is reduced, in the hook's type */
+    int n_missing;           /* of this micro-step, not ready */
     int reduced_op;
 };
 
@@ -21,17 +20,17 @@ struct el_zero {
     struct el_worker *worker;
     const struct el_shard *shard;
     int stage;
-    bool each;                     /* micro-step's gradients are reduced */
-    struct el_comm *comm, *across; /* of those with the other parts, and of those with the same; NULL: none */
+    bool each;                     /* reduce each micro-step's gradients */
+    struct el_comm *comm, *across; /* with the ranks of the other parts, and of the same part; NULL: none */
     struct el_zero_unit *units;
     struct el_gathered *gathered; /* zero3's, else NULL */
-    struct el_line *line;         /* of stages; NULL: there is one */
-    struct el_program *program;   /* of the step that is issued */
+    struct el_line *line;         /* of stages; NULL: only one */
+    struct el_program *program;   /* the step's */
     struct el_view *grads;        /* its gradients */
-    int in_flight;                /* the unit whose reduction is not waited for yet; EL_ZERO_NONE */
+    int in_flight;                /* the unit whose reduction is pending; EL_ZERO_NONE */
 };
 
-/* The type of whole gradients; reduced parts of them are as parameters are stored. */
+/* The type of whole gradients; reduced parts have the parameters' stored type. */
 static inline enum el_dtype el_zero_whole(const struct el_zero *zero)
 {
     const struct el_train_config *config = zero->shard->config;
@@ -57,18 +56,18 @@ static inline bool el_zero_has(const struct el_zero *zero, int p, int u)
     return zero->shard->units->of[p] == u;
 }
 
-/* Kept gradients of the unit: this rank's part of them; NULL: the step's own. */
+/* This rank's part of the unit's kept gradients; NULL: the step's own. */
 static inline struct el_buffer *el_zero_kept_part(const struct el_zero *zero, int u)
 {
     return zero->stage > 1 ? zero->shard->grads[el_zero_row(zero, u)->first_param].buffer : NULL;
 }
 
-/* ---- grads.c ---- */
+/* grads.c */
 
-/* Gradients are born in their unit's memory: for those of `node`, which goes backward. */
+/* Allocates gradients in their unit's memory, for `node`'s backward. */
 void el_zero_make_grads(struct el_zero *zero, const struct el_node *node);
 void el_zero_place_grads(struct el_zero *zero, int u);
-/* Parameter `p` has its gradient; with the unit's last one they are reduced. `zero` is the context. */
+/* Parameter `p`'s gradient is ready; the unit's last one starts the reduction. `zero`: the context. */
 void el_zero_ready(void *zero, int p);
-/* Waits until the own part of the unit in flight is reduced, adds it to what was there, and frees the rest. */
+/* Waits for the pending unit's part, adds it to existing gradients, and frees the rest. */
 void el_zero_settle(struct el_zero *zero);
