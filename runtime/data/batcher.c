@@ -1,6 +1,6 @@
-/* Batches; see batcher.h. Positions are dealt out as DistributedSampler deals them, but over the unpadded set: training
- * drops the epoch's incomplete last batch, evaluation fills it up with label -1, so that the ranks' rows of a step
- * together are exactly one device's batch, whatever the number of ranks. */
+/* Batches (batcher.h). Positions are distributed as by DistributedSampler, but over the unpadded set: training drops
+ * the epoch's incomplete last batch, evaluation fills it with label -1, so that the ranks' rows of a step are one
+ * device's batch for any number of ranks. */
 #include "runtime/data/batcher.h"
 
 #include <stdlib.h>
@@ -13,16 +13,16 @@
 struct el_batcher {
     const struct el_dataset *dataset;
     struct el_loader_spec spec;
-    int64_t size;               /* samples of the split */
-    int64_t n;                  /* places of an epoch: `size`, or more where the split is padded */
+    int64_t size;               /* samples in the split */
+    int64_t n;                  /* places in an epoch: `size`, or more with padding */
     struct el_batch_part share; /* of each batch: a row per sample */
-    int64_t steps;              /* an epoch */
-    int64_t *order;             /* [size] the epoch's permutation; NULL when not shuffled */
-    int64_t order_epoch;        /* the one it is in, whose permutation that is; -1: none yet */
-    int64_t *sorting;           /* scratch to sort the order with; NULL: batches are as shuffled */
-    size_t row_bytes;           /* of a sample's input, the longest */
-    int64_t n_labels;           /* of a row */
-    int64_t length;             /* EL_INPUT_IDS: words a row of the batch in work */
+    int64_t steps;              /* per epoch */
+    int64_t *order;             /* [size] the epoch's permutation; NULL: not shuffled */
+    int64_t order_epoch;        /* the epoch of `order`; -1: none yet */
+    int64_t *sorting;           /* scratch to sort `order` by length; NULL: not sorted */
+    size_t row_bytes;           /* of the longest input */
+    int64_t n_labels;           /* per row */
+    int64_t length;             /* EL_INPUT_IDS: words per row of the current batch */
     int32_t *bins, *counts;     /* EL_INPUT_FEATURES: [seq], [features] zeros */
     struct el_tones tones;      /* EL_INPUT_IMAGES */
     struct el_reader reader;
@@ -42,7 +42,7 @@ static enum el_status check_spec(const struct el_loader_spec *spec)
     return EL_OK;
 }
 
-/* Of sentences or of images, as the model wants them: another kind would be read beyond its end. */
+/* The model's kind must match, else rows are read beyond their end. */
 static enum el_status check_kind(const struct el_dataset *dataset, const struct el_loader_spec *spec)
 {
     int64_t has = el_dataset_info(dataset)->image, wanted = spec->input == EL_INPUT_IMAGES ? spec->image : 0;
@@ -75,7 +75,6 @@ static enum el_status make_bins(struct el_batcher *batcher)
     return el_fail(EL_ERR_HOST_MEMORY, "no memory for bags of words in %lld bins", (long long)batcher->spec.features);
 }
 
-/* What its rows are made with. */
 static enum el_status prepare(struct el_batcher *batcher)
 {
     const struct el_loader_spec *spec = &batcher->spec;
@@ -189,7 +188,7 @@ static void put_image(const struct el_batcher *batcher, const struct el_sample *
     el_tones_row(&batcher->tones, sample->pixels, batcher->spec.image, batcher->spec.dtype, row);
 }
 
-/* position < 0: a row of zeros (the padding's id is 0), of labels -1. */
+/* position < 0: a row of zeros (the padding id), labels -1. */
 static enum el_status fill_row(struct el_batcher *batcher, int64_t position, void *row, int32_t *labels)
 {
     struct el_sample sample;
@@ -205,7 +204,7 @@ static enum el_status fill_row(struct el_batcher *batcher, int64_t position, voi
         put_ids(batcher, &sample, row);
         batcher->reader.times->words += sample.length;
         break;
-    case EL_INPUT_TOKENS: /* one more is behind them */
+    case EL_INPUT_TOKENS: /* one token more follows */
         memcpy(row, sample.tokens, batcher->row_bytes);
         memcpy(labels, sample.tokens + 1, (size_t)batcher->n_labels * sizeof *labels);
         break;
@@ -220,7 +219,7 @@ static enum el_status fill_row(struct el_batcher *batcher, int64_t position, voi
     return EL_OK;
 }
 
-/* Which sample a row of a step is, of an epoch that has been entered; -1: none. */
+/* The sample of a row of a step in the current epoch; -1: none. */
 static int64_t position_of(const struct el_batcher *batcher, uint64_t step, int64_t row)
 {
     const struct el_loader_spec *spec = &batcher->spec;

@@ -1,5 +1,5 @@
-/* One image's file into memory, whatever its format, which its first bytes tell and not its name. PPM and PGM are
- * read here; PNG and JPEG by modules (codec/), opened when the first such file is met. */
+/* Decodes image files, recognised by their first bytes. PPM and PGM are read here; PNG and JPEG by modules (codec/),
+ * opened at the first such file. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/data/samples.h"
 
-/* Where a PPM's header is read. */
+/* In a PPM's header. */
 struct cursor {
     const uint8_t *at, *end;
 };
@@ -18,7 +18,7 @@ static bool is_space(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The next number of the header, after blanks and comments; -1: there is none below 2^20. */
+/* The header's next number, after blanks and comments; -1: none below 2^20. */
 static int next_number(struct cursor *cursor)
 {
     while (cursor->at < cursor->end && (is_space(*cursor->at) || *cursor->at == '#')) {
@@ -33,7 +33,7 @@ static int next_number(struct cursor *cursor)
     return number;
 }
 
-/* Samples of one or two bytes, the higher first, scaled to 255; grey ones three times. */
+/* One- or two-byte samples, big-endian, scaled to 255; grey is repeated three times. */
 static void read_samples(const uint8_t *at, int64_t pixels, int colours, int highest, uint8_t *rgb)
 {
     for (int64_t i = 0; i < pixels; i++)
@@ -45,7 +45,7 @@ static void read_samples(const uint8_t *at, int64_t pixels, int colours, int hig
         }
 }
 
-/* "P6 width height highest", one blank, then rows; P5 is the same in grey. */
+/* "P6 width height maximum", one blank, then rows; P5 is grey. */
 static enum el_status read_ppm(const char *name, const uint8_t *bytes, size_t length, struct el_bitmap *bitmap_p)
 {
     struct cursor cursor = {bytes + 2, bytes + length};
@@ -76,7 +76,7 @@ static enum el_status open_codec(const char *module, const char *symbol, const c
     struct el_error error;
     enum el_status status = el_module_open(module, symbol, &found);
     if (status == EL_OK) {
-        memcpy(decode_p, &found, sizeof found); /* C has no conversion from an object's to a function's pointer */
+        memcpy(decode_p, &found, sizeof found); /* C cannot convert an object pointer to a function pointer */
         return EL_OK;
     }
     el_error_take(status, &error);
@@ -103,11 +103,10 @@ enum el_status el_bitmap_decode(const char *name, const uint8_t *bytes, size_t l
     return decode(name, bytes, length, bitmap_p);
 }
 
-/* Any image to a square one: scaled until its short side fits, then cut in the middle. The filter is a triangle as
- * wide as the scale, as of Pillow's and torchvision's bilinear with antialias: no pixel of a large image is skipped.
- * Across first, then down. */
+/* Scales an image until its short side fits and crops the middle. The filter is a triangle as wide as the scale, as in
+ * Pillow's and torchvision's antialiased bilinear. Horizontally first. */
 
-/* One direction: place i of the result is the sum of weights[i * most + k] times input first[i] + k, k below n[i]. */
+/* One direction: place i of the result is the sum of weights[i * most + k] * input[first[i] + k], k < n[i]. */
 struct axis {
     int most, *first, *n;
     float *weights;
@@ -135,7 +134,7 @@ static void weigh(int length, double scale, double centre, float *weights, int *
     *n_p = end - first;
 }
 
-/* `length` pixels become `scaled`, of which the middle `side` are wanted. */
+/* Scales `length` pixels to `scaled` and keeps the middle `side`. */
 static enum el_status axis_make(int length, int64_t scaled, int64_t side, struct axis *axis)
 {
     const double scale = (double)length / (double)scaled;
@@ -167,7 +166,7 @@ static void across(const struct axis *axis, const uint8_t *line, int64_t side, f
     }
 }
 
-/* `lines` are those from the first that is wanted on; sums: [side, 3]. */
+/* `lines` start at the first needed one; sums: [side, 3]. */
 static void down(const struct axis *axis, const float *lines, int64_t i, int64_t side, float *sums, uint8_t *out)
 {
     const float *weights = axis->weights + i * axis->most;
@@ -176,7 +175,7 @@ static void down(const struct axis *axis, const float *lines, int64_t i, int64_t
     for (int64_t x = 0; x < n; x++) sums[x] = 0.5F;
     for (int k = 0; k < axis->n[i]; k++, lines += n)
         for (int64_t x = 0; x < n; x++) sums[x] += weights[k] * lines[x];
-    for (int64_t x = 0; x < n; x++) out[x] = (uint8_t)sums[x]; /* weights are positive and come to 1 */
+    for (int64_t x = 0; x < n; x++) out[x] = (uint8_t)sums[x]; /* weights are positive and sum to 1 */
 }
 
 static enum el_status scale(const uint8_t *rgb, int width, const struct axis *x, const struct axis *y, int64_t side,
@@ -209,10 +208,9 @@ enum el_status el_image_fit(const uint8_t *rgb, int width, int height, int64_t s
     return status;
 }
 
-/* From an image's bytes to a model's input: moved and mirrored where training wants that, then normalised by a table,
- * which takes less than a nanosecond a byte. This runs inside the step. */
+/* Normalises an image's bytes by a table (under 1 ns per byte), because this runs inside the step. */
 
-/* torchvision's, of ImageNet's images. */
+/* torchvision's for ImageNet. */
 static const double MEAN[EL_COLOURS] = {0.485, 0.456, 0.406}, DEVIATION[EL_COLOURS] = {0.229, 0.224, 0.225};
 
 void el_tones_make(struct el_tones *tones)

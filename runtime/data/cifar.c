@@ -1,6 +1,5 @@
-/* The reader of CIFAR-10's binary format: one or several files become one set of samples, as the set's authors publish
- * it (data_batch_1.bin to data_batch_5.bin). It knows neither CIFAR-100, whose records have two labels, nor Python's
- * pickles. */
+/* Reads CIFAR-10's binary format, from one or several files (data_batch_1.bin to data_batch_5.bin). Not CIFAR-100,
+ * which has two labels, nor Python's pickles. */
 #include "runtime/data/stored.h"
 
 #include <dirent.h>
@@ -32,7 +31,7 @@ enum el_status el_cifar_pixels(const uint8_t *record, int64_t side, uint8_t *pix
     return el_image_fit(own, EL_CIFAR_SIDE, EL_CIFAR_SIDE, side, pixels);
 }
 
-/* The file's images become samples->count and the following, for which there is room. */
+/* Appends the file's images to `samples`, which has room. */
 static enum el_status add_file(const struct el_cifar_file *file, const struct el_cifar_labels *labels, int64_t side,
                                struct el_samples *samples)
 {
@@ -90,7 +89,6 @@ bool el_cifar_is_folder(const char *path)
     return n > 0;
 }
 
-/* Reads `paths` as one set. */
 static enum el_status read_files(char *const *paths, int n, const struct el_cifar_labels *labels, int64_t side,
                                  bool in_files, struct el_samples *samples_p)
 {

@@ -1,6 +1,5 @@
-/* The data set: where samples come from, how many words and classes there are, and which sample is in which split. It
- * knows nothing of batches, and leaves images to images.c. The held-out part is every k-th sample of the training
- * file (k = 1 / share, rounded). */
+/* The data set: sources, numbers of words and classes, and splits (images: images.c). Every k-th training sample is
+ * held out (k = 1 / share, rounded). */
 #include "runtime/data/stored.h"
 
 #include <limits.h>
@@ -27,10 +26,10 @@ struct el_dataset {
     struct el_dataset_info info;
     struct el_samples train, test;   /* train: with the held-out part */
     int64_t words;                   /* distinct ones in the training file */
-    bool folded;                     /* labels are taken modulo the number of classes */
-    int64_t every;                   /* each `every`-th training sample is held out; 0: none */
-    struct el_vocabulary vocabulary; /* of samples in files; else of none */
-    char *words_text;                /* which its words are in */
+    bool folded;                     /* labels are modulo the number of classes */
+    int64_t every;                   /* every `every`-th training sample is held out; 0: none */
+    struct el_vocabulary vocabulary; /* for samples in files; else empty */
+    char *words_text;                /* storage of its words */
 };
 
 static bool is_named(const struct el_dataset_spec *spec, const char *name)
@@ -69,7 +68,7 @@ static enum el_status check_spec(const struct el_dataset_spec *spec)
     return EL_OK;
 }
 
-/* Labels must be below `classes`: sample i stands on line i + 1. */
+/* Labels must be below `classes`; sample i is on line i + 1. */
 static enum el_status check_labels(const char *path, const struct el_samples *samples, int64_t classes, const char *why)
 {
     for (int64_t i = 0; i < samples->count; i++) {
@@ -86,7 +85,6 @@ static void cap_words(struct el_samples *samples, int64_t vocab)
         if (samples->tokens[t] >= vocab) samples->tokens[t] = EL_ID_UNKNOWN;
 }
 
-/* The synthetic set has six classes; where fewer are asked for, several of its classes are one. */
 static void fold_labels(struct el_samples *samples, int64_t classes)
 {
     for (int64_t i = 0; i < samples->count; i++) samples->labels[i] %= (int32_t)classes;
@@ -115,7 +113,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Words are all that is kept of the texts; the vocabulary becomes the set's. */
+/* Keeps only the words of the texts, in the set's vocabulary. */
 static enum el_status leave_in_files(const struct el_dataset_spec *spec, const struct el_text *train,
                                      const struct el_text *test, struct el_vocabulary *vocabulary,
                                      struct el_dataset *set)
@@ -128,7 +126,7 @@ static enum el_status leave_in_files(const struct el_dataset_spec *spec, const s
     return EL_OK;
 }
 
-/* `test`: without bytes where there is none. The vocabulary points into the training text. */
+/* `test`: empty if there is none. The vocabulary points into the training text. */
 static enum el_status read_texts(const struct el_dataset_spec *spec, const struct el_text *train,
                                  const struct el_text *test, struct el_dataset *set)
 {
@@ -189,14 +187,14 @@ static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct 
     return status;
 }
 
-/* A number below `bound` out of 32 random bits, without division. */
+/* A number below `bound` from 32 random bits, without division. */
 static int32_t below(uint32_t bits, int64_t bound)
 {
     return (int32_t)((uint64_t)bits * (uint64_t)bound >> 32);
 }
 
-/* Random ids and labels made in memory, so that neither a disk nor a parser can be the bottleneck. There is nothing to
- * learn in them. 16,384 samples: a global batch of 256 on each of 64 devices still is one step. */
+/* Random ids and labels in memory, so that neither disk nor parser is a bottleneck. 16,384 samples: one step of 256 on
+ * each of 64 devices. */
 static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_dataset *set)
 {
     const struct el_rng_key ids = {.seed = spec->seed, .use = EL_RNG_DATA, .id = 0};
@@ -316,7 +314,7 @@ int64_t el_dataset_size(const struct el_dataset *dataset, enum el_data_split spl
     return split == EL_SPLIT_HELD_OUT ? held_out : dataset->train.count - held_out;
 }
 
-/* Of each `every` samples in a row the last one is held out. */
+/* The last of each `every` samples is held out. */
 static int64_t place_of(const struct el_dataset *dataset, enum el_data_split split, int64_t position)
 {
     if (split == EL_SPLIT_HELD_OUT) return position * dataset->every + dataset->every - 1;

@@ -1,6 +1,5 @@
-/* The reader of folders of images, a folder a class, as torchvision's ImageFolder reads them: classes are numbered in
- * the order of their names, a class's images lie at any depth, hidden files and others than images are passed over.
- * What is in an image's file is bitmap.c's business. */
+/* Reads a folder per class, like torchvision's ImageFolder: classes in the order of names, images at any depth, hidden
+ * and other files ignored. */
 #include <dirent.h>
 #include <errno.h>
 #include <fts.h>
@@ -13,7 +12,7 @@
 #include "runtime/base/grow.h"
 #include "runtime/data/stored.h"
 
-/* What is found, before anything is read. */
+/* Found files, before reading. */
 struct listing {
     char **classes;
     int n_classes;
@@ -58,7 +57,7 @@ static bool is_image(const char *name)
     return false;
 }
 
-/* Takes the folder's name where it is one. */
+/* Takes the name if it is a folder. */
 static enum el_status take_class(const char *root, const char *name, struct listing *listing)
 {
     char *path;
@@ -135,7 +134,7 @@ static int tree_by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* The images of one class, at any depth, in the order of their names. */
+/* One class's images, at any depth, in the order of names. */
 static enum el_status list_class(const char *root, const char *name, int32_t label, struct listing *listing)
 {
     char *path;
@@ -155,7 +154,7 @@ static enum el_status list_class(const char *root, const char *name, int32_t lab
     return status;
 }
 
-/* `known`: the training set's classes, NULL for that itself. */
+/* `known`: the training set's classes; NULL for the training set. */
 static enum el_status list_images(const char *root, const struct listing *known, struct listing *listing)
 {
     EL_TRY(list_classes(root, listing));
@@ -171,7 +170,7 @@ static enum el_status list_images(const char *root, const struct listing *known,
     return EL_OK;
 }
 
-/* Only what they are called is kept, and where they are. */
+/* Keeps only names and paths. */
 static enum el_status take_over(struct listing *listing, struct el_samples *samples_p)
 {
     char **paths = malloc((size_t)(listing->count + 1) * sizeof *paths);
@@ -210,7 +209,7 @@ static enum el_status read_images(const struct el_dataset_spec *spec, struct lis
     return EL_OK;
 }
 
-/* A folder in DIR; NULL: it has none of that name. */
+/* A folder in DIR; NULL: none. */
 static char *folder_in(const char *dir, const char *name)
 {
     char *path;

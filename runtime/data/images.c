@@ -1,5 +1,4 @@
-/* Sets of images: what --data names becomes bytes of colour in memory. It knows nothing of splits and batches, and
- * leaves files to their readers (cifar.c, image_folder.c). */
+/* Sets of images in memory, from any --data (readers: cifar.c, image_folder.c). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,13 +41,13 @@ static void draw_noise(uint64_t seed, int64_t bytes, uint8_t *noise)
     }
 }
 
-/* Of one class alone there is no label to draw: it is 0 (which squared error takes for a 1) where the mean of the
- * image's numbers, as they are before they are normalised, is below 0.5, and 1 (a 0) elsewhere. */
+/* With one class: label 0 (target 1 in squared error) if the mean of the unnormalised numbers is below 0.5, else 1
+ * (target 0). */
 static enum el_status label_by_mean(int64_t bytes, struct el_images *set)
 {
     struct el_samples *train = &set->train;
     const int64_t n = el_image_bytes(set->image);
-    int64_t *sums = malloc((size_t)(bytes + 1) * sizeof *sums); /* of all bytes before this one */
+    int64_t *sums = malloc((size_t)(bytes + 1) * sizeof *sums); /* of all earlier bytes */
     if (!sums) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the labels of images");
     sums[0] = 0;
     for (int64_t i = 0; i < bytes; i++) sums[i + 1] = sums[i] + train->pixels[i];
@@ -58,8 +57,7 @@ static enum el_status label_by_mean(int64_t bytes, struct el_images *set)
     return EL_OK;
 }
 
-/* Each image begins somewhere in one stretch of noise: thousands of them cost a MiB, whatever their size, and making
- * them nothing. */
+/* Images begin anywhere in one stretch of noise: thousands cost a MiB and no time. */
 static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_images *set)
 {
     const struct el_rng_key key = {.seed = spec->seed, .use = EL_RNG_DATA, .id = 3};

@@ -1,5 +1,4 @@
-/* The loader: batches of one member, one step after another, made when they are asked for or by workers ahead of that
- * (team.h). What a batch holds is the batcher's to say. */
+/* The loader: one member's batches in order, made on demand or by workers (team.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +7,7 @@
 
 struct el_loader {
     struct el_loading loading;
-    /* One a worker, and behind them the loader's own where lengths differ; the first alone where there are none. */
+    /* One per worker, then the loader's own if lengths differ; without workers only the first. */
     struct el_batcher *batchers[EL_WORKERS_MAX + 1];
     struct el_team *team; /* NULL: none */
     struct el_load_times times;
@@ -21,7 +20,7 @@ int64_t el_share_size(int64_t global_batch, int ranks, int rank)
     return global_batch > rank ? (global_batch - rank + ranks - 1) / ranks : 0;
 }
 
-/* By largest remainder: what weight w gets of so many samples, and what those before it get. */
+/* Samples of weight w, and of those before it, by largest remainder. */
 static struct el_batch_part weighted(const struct el_shares *shares, int64_t samples, int w)
 {
     struct el_batch_part part = {.stride = 1};

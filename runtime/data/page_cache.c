@@ -1,4 +1,4 @@
-/* Whether a file system lets go of what it keeps in memory: memory file systems do not, nor some of containers. */
+/* Whether a file system drops pages: memory file systems do not, nor do some of containers. */
 #include <fcntl.h>
 #include <fts.h>
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 
 #include "runtime/data/samples.h"
 
-/* Of a mapped page, which is read first. */
+/* Tries a mapped page, which it reads first. */
 static enum el_status try_page(const char *path, int file, unsigned char *page)
 {
     unsigned char there = 1;
@@ -35,7 +35,7 @@ static enum el_status try_file(const char *path)
     return status;
 }
 
-/* The first regular file with something in it. */
+/* Tries the first regular file that is not empty. */
 enum el_status el_page_cache_drops(const char *path)
 {
     if (access(path, R_OK) != 0) return el_fail_errno("data %s", el_path_tail(path));

@@ -1,4 +1,4 @@
-/* Reading safetensors. Every number of the header is checked before it is used; of the data nothing is. */
+/* Reads safetensors. Every number of the header is checked before use; the data are not. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,12 +22,11 @@ struct el_safetensors {
     int descriptor;
     char *path;
     uint64_t data_at, data_bytes; /* in the file */
-    json_t *header;               /* has the names */
+    json_t *header;               /* owns the names */
     int n;
-    struct el_stored_array *arrays; /* [n] by their place in the data */
+    struct el_stored_array *arrays; /* [n] in the order of their data */
 };
 
-/* `text` says what is wrong. */
 static enum el_status damaged(const struct el_safetensors *file, const char *text)
 {
     return el_fail(EL_ERR_INVALID, "%s: not a whole safetensors file: %s", el_path_tail(file->path), text);
@@ -38,7 +37,7 @@ static enum el_status bad_array(const struct el_safetensors *file, const char *n
     return el_fail(EL_ERR_INVALID, "%s: '%.*s': %s", el_path_tail(file->path), NAME_SHOWN, name, text);
 }
 
-/* ---- one array of the header ---- */
+/* One array of the header. */
 
 static enum el_status read_type(const struct el_safetensors *file, const json_t *entry, struct el_stored_array *array)
 {
@@ -53,7 +52,7 @@ static enum el_status read_type(const struct el_safetensors *file, const json_t 
                    el_path_tail(file->path), NAME_SHOWN, array->name, type);
 }
 
-/* A count of numbers fits the file, or is refused before it can overflow. */
+/* Refuses a count that the file cannot hold, before it can overflow. */
 static enum el_status read_shape(const struct el_safetensors *file, const json_t *entry, struct el_stored_array *array)
 {
     const json_t *shape = json_object_get(entry, "shape");
@@ -92,16 +91,16 @@ static enum el_status read_offsets(const struct el_safetensors *file, const json
     return EL_OK;
 }
 
-/* ---- the header ---- */
+/* The header. */
 
 static int by_place(const void *left, const void *right)
 {
     const struct el_stored_array *a = left, *b = right;
     if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
-    return (a->count > 0) - (b->count > 0); /* an empty one before what begins there */
+    return (a->count > 0) - (b->count > 0); /* an empty array before the one that begins there */
 }
 
-/* The data are used whole, each byte once. */
+/* The data are used completely, each byte once. */
 static enum el_status check_places(const struct el_safetensors *file)
 {
     uint64_t at = 0;
@@ -139,7 +138,7 @@ static bool read_at(const struct el_safetensors *file, uint64_t at, void *bytes,
 {
     for (size_t done = 0; done < n;) {
         ssize_t got = pread(file->descriptor, (char *)bytes + done, n - done, (off_t)(at + done));
-        if (got == 0) errno = EIO; /* it became shorter */
+        if (got == 0) errno = EIO; /* the file was truncated */
         if (got <= 0 && !(got < 0 && errno == EINTR)) return false;
         if (got > 0) done += (size_t)got;
     }
@@ -163,7 +162,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* What else people have weights in. */
+/* Recognises other weight formats, for the message. */
 static enum el_status check_kind(const struct el_safetensors *file, const char *begin)
 {
     const char *kind = ends_with(file->path, ".index.json")    ? "a list of shards"
@@ -268,9 +267,8 @@ enum el_status el_safetensors_read(const struct el_safetensors *file, const stru
     return EL_OK;
 }
 
-/* Writing safetensors: the header first, for all sizes are known, then array after array. The file gets its name when
- * it is whole. Whole blocks go past the system's page cache where the file system has a way to do so: a copy there
- * takes a core longer than all the rest, and nobody reads it soon. */
+/* Writes safetensors: the header, then arrays; the complete file gets its name last. Whole blocks bypass the page cache
+ * if the file system can: copying there takes a core longer than everything else. */
 
 enum { ALIGNMENT = 8, WRITTEN_AT_ONCE = 4096, PAGE = 4096, BLOCK = 1 << 22 };
 
@@ -278,14 +276,14 @@ struct el_safetensors_writer {
     FILE *file;
     char *path, temporary[EL_PATH_BYTES + 64];
     const struct el_stored_array *next;
-    int64_t next_has; /* numbers of it */
-    char *block;      /* of BLOCK bytes, so many of which are still to be written */
+    int64_t next_has; /* its numbers */
+    char *block;      /* BLOCK bytes, the first `used` not written yet */
     size_t used;
     struct el_safetensors_sum sum;
-    int failure; /* errno of the first write that failed */
+    int failure; /* errno of the first failed write */
 };
 
-/* What has a name already is written as it is. Of no file system that has it not. */
+/* Only for a file with a temporary name; has no effect on file systems without O_DIRECT. */
 static void set_direct(const struct el_safetensors_writer *writer, bool direct)
 {
     const int file = fileno(writer->file), flags = fcntl(file, F_GETFL);
@@ -313,7 +311,7 @@ static void write_block(struct el_safetensors_writer *writer)
     writer->used = 0;
 }
 
-/* What was put there since the last whole block of the hash: while it is in a cache. */
+/* Hashes bytes since the last whole hash block, while they are cached. */
 static void hash_last(struct el_safetensors_writer *writer)
 {
     const size_t n = (writer->used - 1) % EL_HASH_BLOCK + 1;
@@ -341,7 +339,7 @@ static int64_t count_of(const struct el_stored_array *array)
     return count;
 }
 
-/* NULL: no memory. `format`: of whose arrays they are; libraries of PyTorch's world ask for it. */
+/* NULL: no memory. PyTorch's libraries require `format`. */
 static char *make_header(const struct el_stored_array *arrays, int n)
 {
     json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
@@ -361,7 +359,7 @@ static char *make_header(const struct el_stored_array *arrays, int n)
     return text;
 }
 
-/* With blanks behind it, so that the data are aligned. */
+/* Padded with blanks, to align the data. */
 static void write_header(struct el_safetensors_writer *writer, const char *header)
 {
     uint64_t length = strlen(header), padded = (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -1,28 +1,22 @@
-/* A file in safetensors' format (huggingface.co/docs/safetensors): arrays of numbers by name, as weights are exchanged.
+/* Files in safetensors' format (huggingface.co/docs/safetensors): named arrays of numbers.
  *
- *     el_safetensors_open(path, &file);                       reads the header, and checks all of it
- *     array = el_safetensors_find(file, "fc.weight");         NULL: it has none
+ *     el_safetensors_open(path, &file);                       reads and checks the header
+ *     array = el_safetensors_find(file, "fc.weight");         NULL: not found
  *     el_safetensors_read(file, array, values);
  *     el_safetensors_close(file);
  *
- *     el_safetensors_begin(path, arrays, n, &writer);         the header, of n arrays
- *     el_safetensors_write(writer, values);                   an array after the other
- *     el_safetensors_end(writer);                             the file is there, whole
- *     el_safetensors_drop(writer);                            instead: what was there stays
+ *     el_safetensors_begin(path, arrays, n, &writer);         the header of n arrays
+ *     el_safetensors_write(writer, values);                   one array after the other
+ *     el_safetensors_end(writer);                             the complete file appears
+ *     el_safetensors_drop(writer);                            instead: an existing file stays
  *
- * The format: 8 bytes, how long the header is; the header, JSON: {"NAME": {"dtype": "F32", "shape": [2, 3],
- * "data_offsets": [BEGIN, END]}, ...}, and perhaps "__metadata__", texts by name; the data, each array row by row, one
- * after the other without a gap. All numbers little-endian.
- * Read are F64, F32, F16, BF16 and I64 (PyTorch's counts); written F64, F32 and I64.
- *
- * Shapes: an array without dimensions is one number. Values are doubles, whatever the file has; an I64 beyond 2^53 is
- * rounded.
- * Timing: blocking. Threads: a file that is open may be read by several; a writer belongs to one.
- * Ownership: arrays and their names are the file's.
- * Errors: EL_ERR_INVALID in one line, with the file and what is wrong with it: no such file at all, not of the format,
- * cut off, two arrays of one name, offsets that overlap, leave a gap or lie outside, a list of shards; EL_ERR_IO where
- * it cannot be read or written.
- */
+ * Format: 8 bytes with the header's length; the header in JSON: {"NAME": {"dtype": "F32", "shape": [2, 3],
+ * "data_offsets": [BEGIN, END]}, ...}, and optionally "__metadata__"; then the arrays, row-major, without gaps;
+ * little-endian. Reads F64, F32, F16, BF16 and I64 (PyTorch's counts); writes F64, F32 and I64.
+ * An array without dimensions is one number. Values are doubles; an I64 beyond 2^53 is rounded. Blocking. Threads:
+ * several may read an open file; a writer belongs to one. Ownership: arrays and names are the file's. Errors:
+ * EL_ERR_INVALID in one line with the file and the reason (missing, wrong format, truncated, duplicate names, offsets
+ * that overlap, leave gaps or are outside, a list of shards); EL_ERR_IO. */
 #pragma once
 
 #include <stdint.h>
@@ -39,7 +33,7 @@ struct el_stored_array {
     int n_dims;
     int64_t dims[EL_STORED_DIMS_MAX];
     int64_t count;  /* of its numbers */
-    uint64_t begin; /* in the data; a writer's are filled in by it */
+    uint64_t begin; /* in the data; set by the writer */
 };
 
 struct el_safetensors;
@@ -47,7 +41,7 @@ enum el_status el_safetensors_open(const char *path, struct el_safetensors **fil
 void el_safetensors_close(struct el_safetensors *file); /* NULL is legal */
 const char *el_safetensors_path(const struct el_safetensors *file);
 int el_safetensors_count(const struct el_safetensors *file);
-/* By place, from 0, in the order of their data; by name. */
+/* By index from 0, in the order of the data; by name. */
 const struct el_stored_array *el_safetensors_array(const struct el_safetensors *file, int i);
 const struct el_stored_array *el_safetensors_find(const struct el_safetensors *file, const char *name);
 /* values: [count]. */
@@ -55,14 +49,14 @@ enum el_status el_safetensors_read(const struct el_safetensors *file, const stru
                                    double *values);
 
 struct el_safetensors_writer;
-/* Name, type and dims of `arrays` are read, and must stay. */
+/* Reads name, type and dims of `arrays`, which must outlive the writer. */
 enum el_status el_safetensors_begin(const char *path, const struct el_stored_array *arrays, int n,
                                     struct el_safetensors_writer **writer_p);
-/* The next array's values, all of them. What cannot be written is said at the end. */
+/* All values of the next array. Failures are reported at the end. */
 void el_safetensors_write(struct el_safetensors_writer *writer, const double *values);
-/* The same of its next `count` numbers, which are of its type already. */
+/* The next `count` numbers of the current array, already in its type. */
 void el_safetensors_write_as(struct el_safetensors_writer *writer, const void *numbers, int64_t count);
-/* Of all of the file: el_hash_blocks, and its length. */
+/* The whole file's el_hash_blocks and length. */
 struct el_safetensors_sum {
     uint64_t hash;
     int64_t bytes;

@@ -1,9 +1,8 @@
-/* The synthetic images: a figure on a ground, which a network of convolutions can learn, in the very bytes of a file
- * of CIFAR-10, read by the same reader. They stand for no real images and for no published accuracy.
- *
- * A class is one of five shapes, plain or striped. Its place, size, turn and colours are anything, and every byte is
- * disturbed, so that neither a colour nor a pixel tells the class. Draws are by (seed, file, sample, position), and
- * what is computed of them is exact arithmetic of doubles: the files' bytes are a pure function of the seed. */
+/* The synthetic images, as a CIFAR-10 file for the same reader: figures that a convolutional network can learn,
+ * unrelated to real images and published accuracies.
+ * A class is one of five shapes, plain or striped. Place, size, rotation and colours are random, and every byte has
+ * noise, so that no colour or pixel tells the class. Draws are by (seed, file, sample, position) in exact double
+ * arithmetic: the bytes are a pure function of the seed. */
 #include "runtime/data/samples.h"
 
 #include <math.h>
@@ -13,7 +12,7 @@
 
 enum { SIDE = EL_CIFAR_SIDE, PIXELS = SIDE * SIDE, SHAPES = 5, NOISE = 24, STRIPES = 4 };
 
-/* A sample's numbers in [0, 1), one after the other. */
+/* A sample's numbers in [0, 1), in order. */
 struct draws {
     struct el_rng_key key;
     uint64_t sample, next;
@@ -24,7 +23,7 @@ static double between(struct draws *draws, double low, double high)
     return low + (high - low) * el_rng_uniform(&draws->key, draws->sample, draws->next++);
 }
 
-/* Where the figure stands, in pixels; cosine and sine of its turn; its colours and the ground's. */
+/* A figure's place in pixels, cosine and sine of its rotation, its colours and the ground's. */
 struct figure {
     int shape;
     bool striped;
@@ -38,10 +37,10 @@ static struct figure draw_figure(struct draws *draws, int label)
     figure.radius = between(draws, 10, 14);
     figure.x = between(draws, figure.radius, SIDE - figure.radius);
     figure.y = between(draws, figure.radius, SIDE - figure.radius);
-    double half = between(draws, -0.15, 0.15); /* the tangent of half the turn: 17 degrees at most */
+    double half = between(draws, -0.15, 0.15); /* tangent of half the angle: 17 degrees at most */
     figure.cosine = (1 - half * half) / (1 + half * half);
     figure.sine = 2 * half / (1 + half * half);
-    bool bright = between(draws, 0, 1) < 0.5; /* on dark, or the other way round */
+    bool bright = between(draws, 0, 1) < 0.5; /* on dark, or dark on bright */
     for (int c = 0; c < EL_COLOURS; c++) {
         double low = between(draws, 10, 110), high = between(draws, 140, 245);
         figure.ink[c] = bright ? high : low;
@@ -50,7 +49,7 @@ static struct figure draw_figure(struct draws *draws, int label)
     return figure;
 }
 
-/* u, v: the place in the figure's own coordinates, its radius 1, v down. */
+/* u, v: in the figure's coordinates, radius 1, v down. */
 static bool covers(int shape, double u, double v)
 {
     double far = fmax(fabs(u), fabs(v)), square = u * u + v * v;

@@ -1,4 +1,4 @@
-/* Samples in files; see stored.h. Reading and decoding are timed apart, for whoever loads batches. */
+/* Samples in files (stored.h). Reading and decoding are timed separately. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "runtime/data/safetensors.h"
 #include "runtime/data/stored.h"
 
-/* Numbers as safetensors has them, to doubles and back. */
+/* Safetensors' numbers to doubles and back. */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as they lie in the file: little-endian");
 
@@ -83,7 +83,7 @@ static enum el_status no_memory(void)
     return el_fail(EL_ERR_HOST_MEMORY, "no memory for the places of samples");
 }
 
-/* ---- where samples are ---- */
+/* Where samples are. */
 
 static struct el_stored *make(int kind, int64_t n_paths, int64_t n_starts)
 {
@@ -125,7 +125,7 @@ static enum el_status add_file(struct el_stored *stored, const char *path)
     return EL_OK;
 }
 
-/* What was decoded to see that it can be is not kept, but for how long sentences are. */
+/* Drops decoded samples, except the lengths of sentences. */
 static void move_out(struct el_stored *stored, struct el_samples *samples)
 {
     if (stored->kind != EL_STORED_LINES) {
@@ -183,7 +183,7 @@ enum el_status el_stored_images(char **paths, struct el_samples *samples)
     return EL_OK;
 }
 
-/* ---- reading ---- */
+/* Reading. */
 
 enum el_status el_reader_open(const struct el_dataset *dataset, const struct el_loading *loading,
                               struct el_reader *reader)
@@ -271,7 +271,7 @@ static enum el_status read_record(const struct el_stored *stored, int64_t at, in
 static void make_file_cold(const struct el_reader *reader, const char *path)
 {
     int file = reader->loading->cold ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    if (file < 0) return; /* reading it will say why */
+    if (file < 0) return; /* reading will report why */
     make_cold(reader, file, 0, 0);
     close(file);
 }

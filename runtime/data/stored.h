@@ -1,8 +1,5 @@
-/* Samples that stay in their files: where each one is, and how it is read.
- *
- * Private to runtime/data. Three kinds: lines of a text, records of CIFAR-10's files, a file an image. Files are opened
- * once and read by position, so that several readers use the same ones.
- */
+/* Samples in files: lines of a text, records of CIFAR-10's files, or an image per file. Private to runtime/data. Files
+ * are opened once and read by position, so that readers share them. */
 #pragma once
 
 #include <stddef.h>
@@ -17,11 +14,11 @@ struct el_stored {
     int64_t *starts; /* lines: [samples + 1] bytes; records: [n_paths + 1] samples; NULL: images */
 };
 
-/* What one loader, or one of its workers, reads with. Zeros are one without anything injected. */
+/* The state of a loader or of one of its workers. Zeroed: nothing injected. */
 struct el_reader {
     const struct el_loading *loading;
-    struct el_load_times *times; /* of the batch in work */
-    char *line;                  /* the longest so far */
+    struct el_load_times *times; /* of the current batch */
+    char *line;                  /* as long as the longest so far */
     size_t line_bytes;
     int32_t *tokens; /* [seq] */
     uint8_t *pixels; /* [side, side, 3] */
@@ -30,38 +27,37 @@ enum el_status el_reader_open(const struct el_dataset *dataset, const struct el_
                               struct el_reader *reader);
 void el_reader_close(struct el_reader *reader);
 
-/* The samples' tokens or pixels are freed: they are in `text`, a file read from `path`, or in these files, which have
- * been read. The one of images takes `paths`, of samples->count, over; after a failure they are still the caller's. */
+/* Frees the samples' tokens or pixels, which are in `text` (read from `path`) or in these files. For images it takes
+ * over `paths` (samples->count of them), except after a failure. */
 enum el_status el_stored_lines(const char *path, const struct el_text *text, struct el_samples *samples);
 enum el_status el_stored_records(const struct el_cifar_file *files, int n, struct el_samples *samples);
 enum el_status el_stored_images(char **paths, struct el_samples *samples);
 void el_stored_free(struct el_stored *stored); /* NULL is legal */
 
-/* How a line's words become ids. */
+/* How words become ids. */
 struct el_words {
     const struct el_vocabulary *vocabulary;
-    int64_t vocab, seq; /* ids are below, at most so many */
+    int64_t vocab, seq; /* ids are below vocab, at most seq of them */
 };
-/* Reads and decodes sample `at` into the reader. Errors: EL_ERR_IO with the file's name and the sample. */
+/* Reads and decodes sample `at` into the reader. Errors: EL_ERR_IO with the file and the sample. */
 enum el_status el_stored_line(const struct el_stored *stored, int64_t at, const struct el_words *words,
                               struct el_reader *reader, int64_t *length_p);
 enum el_status el_stored_image(const struct el_stored *stored, int64_t at, int64_t side, struct el_reader *reader);
 
-/* An image's file, into reader->pixels. */
 enum el_status el_stored_read_image(const char *path, int64_t side, struct el_reader *reader);
 
-/* As el_dataset_sample, of a set in memory or in files; then tokens or pixels are the reader's, until its next one. */
+/* As el_dataset_sample, in memory or in files; tokens or pixels may be the reader's, until its next read. */
 enum el_status el_dataset_read(const struct el_dataset *dataset, enum el_data_split split, int64_t position,
                                struct el_reader *reader, struct el_sample *sample_p);
 
-/* The types of numbers in a safetensors file, a row each by enum el_stored_type. Private to its reader and writer. */
+/* Number types of safetensors, by enum el_stored_type. Private to its reader and writer. */
 
 struct el_stored_kind {
     const char *name;
     size_t bytes;
-    /* n numbers; `bytes` need not be aligned. */
+    /* n numbers; `bytes` may be unaligned. */
     void (*to_double)(const char *bytes, size_t n, double *values);
-    void (*from_double)(const double *values, size_t n, char *bytes); /* NULL: it is read only */
+    void (*from_double)(const double *values, size_t n, char *bytes); /* NULL: read only */
 };
 
 enum { EL_STORED_TYPES = 5 };

@@ -1,5 +1,5 @@
-/* Streams of tokens, for models that say the next one: a text or made-up English, by its bytes, or random ids. A sample
- * is `seq` tokens in a row and the one behind them; samples follow one another, so that every token is a label once. */
+/* Token streams for language models: a text or made-up English by bytes, or random ids. A sample is `seq` tokens and
+ * the next one; consecutive samples make every token a label once. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 enum { BYTES = 256, DUMMY_SAMPLES = 16384, TRAIN_SENTENCES = 12000, TEST_SENTENCES = 1200, IDS_A_DRAW = 4 };
 #define FILE_BYTES_MAX ((size_t)1 << 30) /* four bytes of memory each, in every rank */
 
-/* ---- made-up English ---- */
+/* Made-up English. */
 
-/* Numbers agree, and what a subject does depends on it: more than frequencies of letters is there to be learned. */
+/* Number agrees and verbs depend on subjects: more to learn than letter frequencies. */
 static const char *const subjects[] = {"the cat",  "a small dog", "my old friend",  "the green bird", "one child",
                                        "the cats", "small dogs",  "my old friends", "green birds",    "two children"};
 static const char *const verbs[][2] = {{"sees", "see"},   {"follows", "follow"},     {"likes", "like"},
@@ -49,9 +49,9 @@ enum el_status el_stream_compose(uint64_t seed, uint32_t file, char **bytes_p, s
     return EL_OK;
 }
 
-/* ---- samples ---- */
+/* Samples. */
 
-/* Of a stream of `count * step + seq - step + 1` tokens or more: samples `step` apart, where it is filled in later. */
+/* For a stream of at least `count * step + seq - step + 1` tokens, filled in later: samples `step` apart. */
 static enum el_status alloc_samples(int64_t count, int64_t step, int64_t seq, struct el_samples *samples_p)
 {
     EL_TRY(el_samples_alloc(count, (count - 1) * step + seq + 1, samples_p));
@@ -98,7 +98,7 @@ static enum el_status open_synthetic(const struct el_dataset_spec *spec, int64_t
     return status;
 }
 
-/* Samples share tokens: there is nothing to learn in them. */
+/* Samples overlap: there is nothing to learn. */
 static enum el_status open_dummy(const struct el_dataset_spec *spec, int64_t seq, struct el_stream *stream)
 {
     const struct el_rng_key key = {.seed = spec->seed, .use = EL_RNG_DATA, .id = 0};

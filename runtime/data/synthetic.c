@@ -1,10 +1,8 @@
-/* The synthetic sets: images (shapes.c), or a made-up language that a convolution over words can learn, as two texts
- * in the format a user's file has, parsed by the same reader. It stands for no real text and for no published accuracy.
- *
- * A sentence of a class is mostly noise (words of falling frequency); now and then there is a word of its class, a
- * little less often one of another class, and often a phrase: two words that mean one class in this order and another
- * class in the other, so that counting words is not enough. A few labels are wrong on purpose, which no model can
- * learn. Every draw is by (seed, file, sample, position): the files' bytes are a pure function of the seed. */
+/* The synthetic sets: images (shapes.c), or a made-up language as two texts in the user's format for the same reader,
+ * unrelated to real texts and published accuracies.
+ * A sentence is mostly noise words of falling frequency, sometimes a word of its class, less often of another class,
+ * and often a phrase: two words whose order decides between two classes, so that counting words is not enough. A few
+ * labels are wrong. Draws are by (seed, file, sample, position): the bytes are a pure function of the seed. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,10 +13,10 @@
 #include "runtime/base/rng.h"
 #include "runtime/data/samples.h"
 
-/* Features: a sentence as its bag of words, hashed into bins and scaled to unit L2 norm. Counts are not weighted by how
- * rare a word is, and signs are not hashed, so that a sentence can never cancel to zero. */
+/* Features: hashed bags of words, scaled to unit L2 norm, without idf weights or signs, so that a sentence cannot
+ * cancel to zero. */
 
-/* By the word's number, not its text: the set may be dummy. The finaliser of SplitMix64. */
+/* By id, because a dummy set has no texts. SplitMix64's finaliser. */
 static int32_t bin_of(int32_t id, int64_t features)
 {
     uint64_t x = (uint64_t)id * 0x9E3779B97F4A7C15u;
@@ -27,7 +25,7 @@ static int32_t bin_of(int32_t id, int64_t features)
     return (int32_t)((x ^ x >> 31) % (uint64_t)features);
 }
 
-/* The sum of the squared counts is the sum, over the tokens, of their bin's count. */
+/* The sum of squared counts is the sum over tokens of their bin's count. */
 static double scale_of(const int32_t *bins, int64_t length, int32_t *counts)
 {
     double squares = 0;
@@ -50,8 +48,8 @@ void el_features_row(const int32_t *tokens, int64_t length, int64_t features, in
     }
 }
 
-/* Batches of similar length: an epoch's order of samples is sorted by length, cut into batches, and these are shuffled.
- * Sentences of one length stay in the order of the shuffle, so that no two epochs have the same batches. */
+/* Batches of similar length: samples sorted by length, cut into batches, which are shuffled. Equal lengths keep the
+ * shuffle's order, so that epochs differ. */
 
 static int64_t length_of(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t position)
 {
@@ -63,7 +61,7 @@ size_t el_sorting_bytes(const struct el_dataset *dataset, const struct el_loader
     return (size_t)(steps * (spec->global_batch + 1) + el_dataset_info(dataset)->seq + 2) * sizeof(int64_t);
 }
 
-/* By counting, which keeps the order of equals. */
+/* Counting sort, which is stable. */
 void el_sort_batches(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t steps, int64_t epoch,
                      int64_t *scratch, int64_t *order)
 {
@@ -73,7 +71,7 @@ void el_sort_batches(const struct el_dataset *dataset, const struct el_loader_sp
     for (int64_t i = 0; i < n; i++) begins[length_of(dataset, spec, order[i]) + 1]++;
     for (int64_t length = 0; length <= seq; length++) begins[length + 1] += begins[length];
     for (int64_t i = 0; i < n; i++) sorted[begins[length_of(dataset, spec, order[i])]++] = order[i];
-    el_permute(steps, ~spec->seed, epoch, batches); /* not the shuffle's, where there are as many batches */
+    el_permute(steps, ~spec->seed, epoch, batches); /* another seed than the samples' shuffle */
     for (int64_t b = 0; b < steps; b++)
         memcpy(order + b * batch, sorted + batches[b] * batch, (size_t)batch * sizeof *order);
 }
@@ -119,10 +117,10 @@ static int plain_word(struct draws *draws, int class)
     double which = uniform(draws), u = uniform(draws);
     if (which < OWN_WORD) return FIRST_CLASS_WORD + class * CLASS_WORDS + (int)(u * CLASS_WORDS);
     if (which < OWN_WORD + OTHER_WORD) return FIRST_CLASS_WORD + (int)(u * CLASSES * CLASS_WORDS);
-    return (int)(u * u * NOISE_WORDS); /* density falls with the word's number */
+    return (int)(u * u * NOISE_WORDS); /* density falls with the id */
 }
 
-/* Phrase k means class k % CLASSES forward; backward the next class, or the one after that for the second half. */
+/* Phrase k means class k % CLASSES forward; backward the next class, or the one after it for the second half. */
 static void put_phrase(FILE *out, struct draws *draws, int class)
 {
     int half = below(draws, 2), backward = below(draws, 2);
@@ -132,7 +130,7 @@ static void put_phrase(FILE *out, struct draws *draws, int class)
     put_word(out, FIRST_PHRASE_WORD + 2 * phrase + !backward);
 }
 
-/* The numbers of plain words, and behind how many of them the phrase stands, -1: there is none. */
+/* The number of plain words, and the phrase's position; -1: none. */
 static void choose_length(struct draws *draws, int *length_p, int *phrase_at_p)
 {
     const int shortest = (int)draws->spec->shortest, longest = (int)draws->spec->longest;
@@ -175,7 +173,7 @@ static enum el_status compose_sentences(const struct el_synthetic_spec *spec, ui
     return EL_OK;
 }
 
-/* The bytes of one file, in memory; file 1 is the test set. Ownership: free(*bytes_p). */
+/* One file's bytes; file 1 is the test set. Ownership: free(*bytes_p). */
 static enum el_status compose(const struct el_synthetic_spec *spec, uint32_t file, char **bytes_p, size_t *length_p)
 {
     if (spec->input == EL_INPUT_IMAGES)
@@ -217,7 +215,7 @@ static bool holds(const char *path, const char *bytes, size_t length)
     return same;
 }
 
-/* Ranks may do this at the same time: each has its own temporary name, and all write the same bytes. */
+/* Ranks may do this at once: each has its own temporary name, and all write the same bytes. */
 static enum el_status keep(const char *path, const char *bytes, size_t length)
 {
     char temporary[EL_PATH_BYTES + 64];

@@ -1,4 +1,4 @@
-/* Workers of a loader; see team.h. */
+/* A loader's workers (team.h). */
 #include "runtime/data/team.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 enum { ALIGN = 64 };
 enum turn { FREE, READY, STOPPED };                /* the worker's, the trainer's, nobody's */
-static const int64_t AGAIN_NS = 200 * 1000 * 1000; /* how often a waiting thread checks that the other is there */
+static const int64_t AGAIN_NS = 200 * 1000 * 1000; /* interval at which a waiting thread checks the other */
 
 struct slot {
     _Atomic uint32_t turn;
@@ -26,7 +26,7 @@ struct member {
     int index;
     bool started;
     pthread_t thread;
-    _Atomic bool gone; /* it has ended */
+    _Atomic bool gone; /* thread exited */
 };
 
 struct el_team {
@@ -35,9 +35,9 @@ struct el_team {
     size_t input_bytes, slot_bytes;
     char *memory; /* slots */
     int n_slots;
-    cpu_set_t cores; /* of who opened it: a worker is not to share the core to which who takes may be bound */
+    cpu_set_t cores; /* the opener's: a worker must not share the core to which the taker may be bound */
     bool running;
-    uint64_t first, next; /* batches: where the workers began, which is to be taken */
+    uint64_t first, next; /* batches: the workers' first, the next to take */
     struct member members[EL_WORKERS_MAX];
 };
 
@@ -61,9 +61,9 @@ static int32_t *labels_of(const struct el_team *team, struct slot *slot)
     return (int32_t *)(void *)(inputs_of(slot) + rounded(team->input_bytes));
 }
 
-/* ---- the worker ---- */
+/* Workers. */
 
-/* Whether the slot is the worker's to fill; false: it is to end. */
+/* Waits until the slot is the worker's; false: exit. */
 static bool await_free(struct slot *slot)
 {
     for (;;) {
@@ -73,7 +73,7 @@ static bool await_free(struct slot *slot)
     }
 }
 
-/* Unless it has been stopped meanwhile. */
+/* Unless stopped meanwhile. */
 static bool hand_over(struct slot *slot)
 {
     uint32_t turn = FREE;
@@ -115,7 +115,7 @@ static enum el_status start_thread(struct member *member)
     return el_fail(EL_ERR_HOST_MEMORY, "loader worker %d: its thread could not be made", member->index);
 }
 
-/* ---- who trains ---- */
+/* Training. */
 
 static void stop(struct el_team *team)
 {
@@ -148,7 +148,7 @@ static enum el_status start(struct el_team *team, uint64_t first)
     return status;
 }
 
-/* A worker that has ended may have made the batch all the same. */
+/* A worker that exited may still have made the batch. */
 static enum el_status look_after(const struct member *member, const struct slot *slot, uint64_t step)
 {
     if (!atomic_load(&member->gone) || atomic_load(&slot->turn) == READY) return EL_OK;

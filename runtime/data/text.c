@@ -1,6 +1,6 @@
-/* The text reader: a file of `label sentence` lines becomes samples, or a message with file, line and reason.
- * It does not cut, pad or split: the data set and the loader do. Line ends may be LF or CRLF, blank space at the end of
- * the file is dropped, a byte order mark is skipped, and bytes above 127 are taken as they are (UTF-8, Latin-1). */
+/* The text reader: `label sentence` lines become samples, or an error with file, line and reason; nothing is cut,
+ * padded or split. Lines end in LF or CRLF; blanks at the end of the file are dropped, a byte order mark is skipped,
+ * bytes above 127 stay as they are (UTF-8, Latin-1). */
 #include "runtime/data/samples.h"
 #include "runtime/data/stored.h"
 
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 enum { WORD_SHOWN_BYTES = 24 };
-#define FILE_BYTES_MAX ((int64_t)2 << 30) /* samples are kept in memory, by every rank */
+#define FILE_BYTES_MAX ((int64_t)2 << 30) /* samples are in memory, in every rank */
 
 enum el_status el_samples_alloc(int64_t count, int64_t tokens, struct el_samples *samples_p)
 {
@@ -98,13 +98,13 @@ enum el_status el_text_load(const char *path, struct el_text *text_p)
     return status;
 }
 
-/* Scripts that set no spaces between words: Chinese characters, kana, and the punctuation that goes with them. */
+/* Scripts without spaces: Chinese characters, kana, and their punctuation. */
 static const struct {
     uint32_t first, last;
 } unspaced[] = {{0x3000, 0x30FF}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF},
                 {0xF900, 0xFAFF}, {0xFF00, 0xFFEF}, {0x20000, 0x3FFFF}};
 
-/* The bytes of the character at `at` where its script sets no spaces; else 0. */
+/* Bytes of the character at `at` if its script has no spaces; else 0. */
 static size_t unspaced_bytes(const char *at, const char *end)
 {
     const unsigned char *c = (const unsigned char *)at;
@@ -120,7 +120,7 @@ static size_t unspaced_bytes(const char *at, const char *end)
     return 0;
 }
 
-/* Where a line is being read, and what to call it in a message. */
+/* The current line, with its name for messages. */
 struct cursor {
     const char *path;
     long long line;
@@ -128,7 +128,7 @@ struct cursor {
     bool characters;      /* each character of a script without spaces is a word */
 };
 
-/* Moves to the next word of the line; 0 if there is none. */
+/* Moves to the line's next word; 0: none. */
 static size_t next_word(struct cursor *cursor)
 {
     while (cursor->at < cursor->end && is_blank(*cursor->at)) cursor->at++;
@@ -162,7 +162,6 @@ static enum el_status read_label(struct cursor *cursor, int32_t *label_p)
     return EL_OK;
 }
 
-/* Appends one line's sample as number `samples->count`. */
 static enum el_status read_line(struct cursor *cursor, struct el_vocabulary *vocabulary, bool grow,
                                 struct el_samples *samples)
 {
@@ -189,7 +188,7 @@ int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary 
     while (length > 0 && is_space(line[length - 1])) length--;
     struct cursor cursor = {.at = line, .end = line + length};
     int64_t n = 0;
-    cursor.at += next_word(&cursor); /* the label */
+    cursor.at += next_word(&cursor); /* skips the label */
     cursor.characters = vocabulary->characters;
     for (size_t word; n < most && (word = next_word(&cursor)) > 0; cursor.at += word) {
         ids[n] = el_vocabulary_find(vocabulary, cursor.at, word);
@@ -199,11 +198,11 @@ int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary 
     return n;
 }
 
-/* A line's sentence is one word, and has a character of a script without spaces. */
+/* The sentence is one word with a character of a script without spaces. */
 static bool is_unspaced(const char *at, const char *end)
 {
     struct cursor cursor = {.at = at, .end = end};
-    cursor.at += next_word(&cursor); /* the label */
+    cursor.at += next_word(&cursor); /* skips the label */
     size_t length = next_word(&cursor);
     const char *stop = cursor.at + length;
     bool found = false;

@@ -1,6 +1,5 @@
-/* Unicode's letters (\p{L}), numbers (\p{N}) and blanks (White_Space), version 17: for each a list of ranges, of each
- * the distance from the end of the one before and its length. New versions only add characters, which are in none of
- * them then. */
+/* Unicode 17's letters (\p{L}), numbers (\p{N}) and blanks (White_Space), as ranges: the distance from the end of the
+ * previous one, and the length. Newer characters are in none. */
 #pragma once
 
 #include <stdint.h>

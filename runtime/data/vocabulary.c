@@ -1,5 +1,5 @@
-/* The vocabulary: a hash table from words to numbers. It never forgets a word and keeps no text of its own: a cap on
- * the number of words is the data set's business, because the numbers go by first appearance. */
+/* The vocabulary: a hash table from words to ids in the order of first appearance. It has no limit; the data set
+ * applies one. */
 #include "runtime/data/samples.h"
 
 #include <stdlib.h>
@@ -9,14 +9,14 @@
 
 enum { FIRST_CAPACITY = 1024 };
 
-/* With its high bits spread, since the table looks at the low ones. */
+/* Spreads the high bits, because the table uses the low ones. */
 static uint64_t hash_word(const char *word, size_t length)
 {
     uint64_t hash = el_hash(EL_HASH_BEGIN, word, length);
     return hash ^ hash >> 29;
 }
 
-/* The word's place, or the free place where it would go. */
+/* The word's place, or the free place for it. */
 static struct el_word *place_of(const struct el_vocabulary *vocabulary, const char *word, size_t length, uint64_t hash)
 {
     size_t mask = vocabulary->capacity - 1;

@@ -1,9 +1,6 @@
-/* What the modules el_png.so and el_jpeg.so offer: a file's bytes become an image. They name nothing of their
- * libraries, so that who opens one need not have its headers.
- *
- * Grey, palettes, 16 bits, CMYK and all else become 8-bit red, green and blue; transparency is left out, as Pillow's
- * convert("RGB") does. Errors: EL_ERR_INVALID with what is wrong, beginning with `name`. Threads: any.
- */
+/* The modules el_png.so and el_jpeg.so decode a file's bytes; users need not have their libraries' headers.
+ * Every image becomes 8-bit red, green and blue (also grey, palettes, 16 bits, CMYK); transparency is dropped, as in
+ * Pillow's convert("RGB"). Errors: EL_ERR_INVALID with the reason, beginning with `name`. Threads: any. */
 #pragma once
 
 #include <stddef.h>
@@ -16,7 +13,7 @@ enum { EL_BITMAP_PIXELS_MAX = 1 << 26 };
 
 struct el_bitmap {
     int width, height;
-    uint8_t *rgb; /* [height, width, 3]; free() */
+    uint8_t *rgb; /* [height, width, 3]; caller frees */
 };
 
 typedef enum el_status el_codec_decode(const char *name, const uint8_t *bytes, size_t length,

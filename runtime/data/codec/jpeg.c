@@ -1,7 +1,7 @@
-/* JPEG by libjpeg-turbo (or libjpeg): alone here its names are known. */
+/* JPEG by libjpeg-turbo or libjpeg. */
 #include <setjmp.h>
 #include <stdbool.h>
-#include <stdio.h> /* jpeglib.h wants it first */
+#include <stdio.h> /* jpeglib.h needs it first */
 #include <stdlib.h>
 
 #include <jerror.h>
@@ -14,7 +14,7 @@ struct reader {
     struct jpeg_error_mgr errors;
     jmp_buf failed;
     char problem[JMSG_LENGTH_MAX];
-    uint8_t *rgb, *line; /* kept here for the jump */
+    uint8_t *rgb, *line; /* fields, because they must survive longjmp */
 };
 
 static void fail(j_common_ptr jpeg)
@@ -24,15 +24,15 @@ static void fail(j_common_ptr jpeg)
     longjmp(reader->failed, 1);
 }
 
-/* The library goes on with grey where data are missing; an image that has lost some of them is none. What else it
- * warns of (needless bytes, an odd marker) real images have too, and everybody reads them. */
+/* The library fills missing data with grey: that is an error here. Its other warnings (surplus bytes, odd markers)
+ * occur in valid images. */
 static void warn(j_common_ptr jpeg, int level)
 {
     int code = jpeg->err->msg_code;
     if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE)) fail(jpeg);
 }
 
-/* Adobe's programs write CMYK inverted, and say so by their marker. */
+/* Adobe's programs write inverted CMYK, and mark it. */
 static void from_cmyk(const uint8_t *line, int width, bool inverted, uint8_t *rgb)
 {
     for (int x = 0; x < width; x++)

@@ -1,4 +1,4 @@
-/* PNG by libpng: alone here its names are known. */
+/* PNG by libpng. */
 #include <png.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -34,7 +34,7 @@ static void ignore(png_structp png, png_const_charp warning)
     (void)png, (void)warning;
 }
 
-/* false: `source` says why. Nothing here needs freeing after libpng's jump but what it knows itself. */
+/* false: the reason is in `source`. Only libpng's memory may be allocated here, since it jumps on errors. */
 static bool read_rows(png_structp png, png_infop info, struct source *source)
 {
     if (setjmp(png_jmpbuf(png))) return false;
