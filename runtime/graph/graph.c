@@ -1,4 +1,4 @@
-/* Building a graph: names, shapes, who consumes what. It issues nothing; pass.c does. */
+/* Builds a graph: names, shapes, consumers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ const struct el_axis_row *el_axis_row(enum el_axis axis)
     return &rows[axis];
 }
 
-/* Elements behind dimension `dim`. */
+/* Elements per index of dimension `dim`. */
 static int64_t inner(const struct el_shape *shape, int dim)
 {
     int64_t n = 1;
@@ -86,7 +86,7 @@ static int keep(struct el_graph *graph, enum el_status status)
     return -1;
 }
 
-/* Room for one more behind `n` of them: doubled wherever `n` is a power of two. Returns the array; NULL: as it was. */
+/* Room for one more than `n`: doubles whenever `n` is a power of two. NULL: no memory, the old array stays. */
 static void *grow(struct el_graph *graph, void *array, int n, size_t size)
 {
     if (n & (n - 1)) return array;
@@ -174,7 +174,7 @@ bool el_node_trains(const struct el_graph *graph, const struct el_node *node)
     return trains;
 }
 
-/* Whether something that is trained stands before its output. */
+/* Whether anything trained is at or before its output. */
 static bool needs_backward(const struct el_graph *graph, const struct el_node *node)
 {
     bool needs = el_node_trains(graph, node);
@@ -185,7 +185,7 @@ static bool needs_backward(const struct el_graph *graph, const struct el_node *n
     return needs;
 }
 
-/* Nodes before it that are no casts. */
+/* Earlier nodes that are not casts. */
 static int next_origin(const struct el_graph *graph)
 {
     int n = 0;
@@ -227,7 +227,7 @@ static int add_node(struct el_graph *graph, const struct el_node_type *type, con
     return node->outputs[0];
 }
 
-/* What a node computes in, and gives. */
+/* The type in which a node computes. */
 static enum el_dtype type_of_node(const struct el_graph *graph, const struct el_node_type *type, const int *inputs,
                                   int n_inputs)
 {
@@ -277,7 +277,7 @@ void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffer
     node->n_buffers = n;
 }
 
-/* Whether a name is that of the layer, or of a group that it belongs to, or the parameter's own. */
+/* Whether `name` is the parameter's, its layer's or an enclosing group's. */
 static bool is_within(const char *param, const char *name)
 {
     size_t n = strlen(name);
@@ -298,7 +298,7 @@ int el_graph_freeze(struct el_graph *graph, const char *name)
     return n;
 }
 
-/* Whether somebody reads each tensor; the output leaves. */
+/* Every tensor needs a reader, or is the output. */
 static enum el_status check_uses(const struct el_graph *graph, int output)
 {
     for (int t = 0; t < graph->n_tensors; t++) {

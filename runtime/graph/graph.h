@@ -1,4 +1,4 @@
-/* The graph: a model's structure. Shapes only, immutable once built, shared by all members.
+/* The graph: a model's structure, with shapes only; immutable once built, shared by all members.
  *
  *     el_graph_create(&g);
  *     x = el_graph_input(g, "ids", EL_I32, &shape);
@@ -6,13 +6,11 @@
  *     y = el_graph_node(g, &el_node_linear, "fc", (int[]){x}, 1, (int[]){w, b}, 2, &attributes);
  *     el_graph_finish(g, y, EL_LOSS_CROSS_ENTROPY);
  *
- * Execution is in order of construction, which is a topological order. A tensor with several consumers accumulates its
- * gradient, a parameter used several times too. Shapes are a sample's: the batch comes with a pass (pass.h).
- *
- * Errors: building calls return an id, or -1 after a failure that el_graph_finish returns: EL_ERR_INVALID where shapes
- * do not fit, EL_ERR_INTERNAL for an id that does not exist, or too many of something. Ownership: names, shapes and
- * attributes are copied. Units: elements. Threads: one while it is built; any after finish, as it is immutable then.
- */
+ * Nodes run in the order of construction, a topological order. Tensors with several consumers and repeated parameters
+ * accumulate gradients. Shapes are per sample; a pass adds the batch (pass.h).
+ * Errors: building calls return an id, or -1 after a failure, which el_graph_finish returns: EL_ERR_INVALID for shapes
+ * that do not fit, EL_ERR_INTERNAL for unknown ids or too many of something. Ownership: names, shapes and attributes
+ * are copied. Units: elements. Threads: one until finish, then any. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,15 +18,10 @@
 
 #include "kernels/kernels.h"
 
-/* The axes of a job: the ways in which its devices differ from each other. Where a device stands is a number an axis
- * (layout.h); the devices that differ along one axis alone are a group, and a group talks by a communicator of its own
- * (worlds.h). A new axis is a row.
- *
- * Whether a group talks by collectives of its own is a fact of the axis: stages hand values over by messages among all
- * workers, and need none.
- *
- * Ownership: constant. Threads: any.
- */
+/* A job's axes, in which its devices differ. A device's place is a number per axis (layout.h); devices that differ
+ * along one axis alone are a group. Groups of axes with collectives have their own communicator (worlds.h); stages send
+ * messages among all workers.
+ * Ownership: constant. Threads: any. */
 
 enum el_axis { EL_AXIS_DATA, EL_AXIS_STAGE, EL_AXIS_TENSOR, EL_AXIS_SHARD, EL_AXIS_COUNT };
 
@@ -36,21 +29,19 @@ struct el_axis_row {
     const char *name; /* in records: "data" */
     const char *word; /* in a mesh: "dp" of dp=2,pp=2 */
     const char *has;  /* what a device has along it, in words */
-    bool groups;      /* its devices have a communicator of their own */
+    bool groups;      /* groups have a communicator */
 };
 
 const struct el_axis_row *el_axis_row(enum el_axis axis);
 
-/* A slice: which part of an array of the model an array here is, where one is cut across. What begins, is drawn, saved
- * and compared goes by the element's number in the whole array, its origin, so that every way of cutting has the same
- * numbers.
+/* A slice: the part of a model's array that an array here holds. Initial values, files and comparisons use an element's
+ * number in the whole array, its origin, so that they do not depend on the cut.
  *
  *     struct el_slice half = {.dim = 0, .first = 4, .of = 8};      rows 4 to 7 of 8: the shape has 4 rows
  *     for (int64_t i = 0; i < count; i += el_slice_run(&shape, &half))
- *         el_slice_at(&shape, &half, i)            where element i stands in the origin; the run's others follow it
+ *         el_slice_at(&shape, &half, i)            element i's number in the origin; the run continues there
  *
- * Units: elements. Threads: any.
- */
+ * Units: elements. Threads: any. */
 
 enum { EL_SHAPE_MAX = 4 };
 
@@ -66,54 +57,54 @@ static inline int64_t el_shape_count(const struct el_shape *shape)
     return count;
 }
 
-/* Along dimension `dim` the origin has `of`, and this begins at `first`. of 0: it is all of its origin. */
+/* `first` and on, of `of` in the origin along dimension `dim`. of 0: the whole origin. */
 struct el_slice {
     int dim;
     int64_t first, of;
 };
 
-/* How many elements stand beside each other here and in the origin. */
+/* Elements adjacent both here and in the origin. */
 int64_t el_slice_run(const struct el_shape *shape, const struct el_slice *slice);
 int64_t el_slice_at(const struct el_shape *shape, const struct el_slice *slice, int64_t i);
 struct el_shape el_slice_origin(const struct el_shape *shape, const struct el_slice *slice);
-/* Values of the origin to those of the slice; and back, where the others stay as they are. */
+/* Copies values from the origin to the slice, and back, leaving others unchanged. */
 void el_slice_take(const struct el_shape *shape, const struct el_slice *slice, const double *origin, double *values);
 void el_slice_put(const struct el_shape *shape, const struct el_slice *slice, const double *values, double *origin);
 
 enum { EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2, EL_NODE_OUTPUTS_MAX = 4 };
 enum { EL_GRAPH_NAME_BYTES = 48 };
 
-/* In which types a model computes. Full: all in one, the pass's. BF16: parameters, norms, sums along the residual
- * stream and the loss in the pass's, matrix work, and what follows from it, in bf16, as torch.autocast has it; casts
- * are nodes. Pure: parameters and all activations in bf16. Mixed: the same in a pass, but parameters are stored in full
- * and cast before it, as with PyTorch's MixedPrecisionPolicy(param_dtype). */
+/* Types in which a model computes. Full: the pass's. BF16: parameters, norms, residual sums and loss in the pass's,
+ * matrix work and what follows it in bf16, as torch.autocast does; casts are nodes. Pure: parameters and activations in
+ * bf16. Mixed: pure within a pass, but parameters are stored in full and cast before it, as with
+ * MixedPrecisionPolicy(param_dtype). */
 enum el_precision { EL_PRECISION_FULL, EL_PRECISION_BF16, EL_PRECISION_BF16_PURE, EL_PRECISION_BF16_MIXED };
 
-/* A value that flows between nodes; shape a sample. */
+/* A value between nodes; shape per sample. */
 struct el_tensor {
     char name[EL_GRAPH_NAME_BYTES];
     enum el_dtype dtype; /* EL_I32 for ids; EL_BF16; EL_F32: the pass's float type */
     bool is_float;
     struct el_shape shape;
     int producer; /* node, -1 for an input */
-    /* Of a node's output: some parameter that it depends on is not frozen. Of an input: it is of floating point. Else
-     * it has no gradient, in a part of the model too. */
+    /* A node's output: it depends on a trained parameter. An input: it is floating point. Else it has no gradient, also
+     * in parts of a model. */
     bool requires_grad;
 };
 
-/* How an array begins. What is drawn is drawn by (seed, parameter, element). */
+/* Initial values. Random ones depend on (seed, parameter, element). */
 enum el_initial_kind { EL_INITIAL_CONSTANT, EL_INITIAL_UNIFORM, EL_INITIAL_NORMAL };
 struct el_initial {
     enum el_initial_kind kind;
-    double value; /* the constant; the bound, of [-bound, bound); the deviation, of a normal distribution around 0 */
+    double value; /* the constant; bound of [-bound, bound); standard deviation around 0 */
 };
 
 static inline struct el_initial el_constant(double value)
 {
     return (struct el_initial){EL_INITIAL_CONSTANT, value};
 }
-/* PyTorch's default for linear layers and convolutions (kaiming_uniform with a = sqrt(5)) has a bound of
- * 1 / sqrt(inputs of an output). */
+/* PyTorch's default for linear layers and convolutions (kaiming_uniform with a = sqrt(5)): bound 1 / sqrt(inputs per
+ * output). */
 static inline struct el_initial el_uniform(double bound)
 {
     return (struct el_initial){EL_INITIAL_UNIFORM, bound};
@@ -123,35 +114,34 @@ static inline struct el_initial el_normal(double deviation)
     return (struct el_initial){EL_INITIAL_NORMAL, deviation};
 }
 
-/* An array that lives from step to step: a parameter, or a buffer, which forward changes and no gradient belongs to
- * (running statistics). */
+/* An array across steps: a parameter, or a buffer (running statistics), which forward changes and which has no
+ * gradient. */
 struct el_param {
     char name[EL_GRAPH_NAME_BYTES];
-    int origin; /* its number among the model's parameters, or buffers: what its initial values are drawn by */
+    int origin; /* its number among the model's parameters or buffers, for its initial values */
     struct el_shape shape;
-    struct el_slice slice; /* which part of its origin; all of it, unless el_graph_slice says otherwise */
+    struct el_slice slice; /* of its origin; all of it unless el_graph_slice_param says otherwise */
     struct el_initial initial;
-    double max_norm; /* of parameters: L2 limit of each row after a step; 0: none */
-    bool transposed; /* in files, as [inputs, outputs] */
-    bool flat;       /* in files, as one row */
-    bool is_shared;  /* of a part: another part has it too */
-    bool is_copy;    /* of a part: an earlier part has it too, as one that is used at both ends of a model */
-    bool is_partial; /* of a piece: its gradient is that of the piece's tokens, and summed over the pieces */
+    double max_norm; /* L2 limit of a parameter's rows after a step; 0: none */
+    bool transposed; /* in files: [inputs, outputs] */
+    bool flat;       /* in files: one row */
+    bool is_shared;  /* of a part: in another part too */
+    bool is_copy;    /* of a part: in an earlier part too (used at both ends of a model) */
+    bool is_partial; /* of a piece: its gradient covers the piece's tokens and is summed over pieces */
     bool used;       /* by a node */
-    bool frozen;     /* of parameters: stays as it is and has no gradient, as with torch's requires_grad=False */
+    bool frozen;     /* no updates and no gradient, like torch's requires_grad=False */
 };
 
-/* How the weights of a linear layer are cut across (el_axis tensor): a piece has some of its outputs, or some of its
- * inputs. */
+/* How tensor parallelism cuts a linear layer: by outputs or by inputs. */
 enum el_across { EL_ACROSS_NOT, EL_ACROSS_OUTPUTS, EL_ACROSS_INPUTS };
 
-/* What the types need; each reads its own. */
+/* Each node type reads its own. */
 struct el_node_attributes {
-    bool relu;             /* linear, conv1d, batch_norm: the output is rectified */
+    bool relu;             /* linear, conv1d, batch_norm: rectify the output */
     double rate;           /* dropout */
-    int64_t window;        /* max_pool: its height and width */
-    int64_t stride, pad;   /* conv2d, max_pool: both of height and width */
-    int64_t heads;         /* attention: that this node has */
+    int64_t window;        /* max_pool: height and width */
+    int64_t stride, pad;   /* conv2d, max_pool: for height and width */
+    int64_t heads;         /* attention: in this node */
     enum el_across across; /* linear */
 };
 
@@ -159,50 +149,49 @@ struct el_pass;
 struct el_node;
 struct el_graph;
 
-/* What a node's backward needs of its forward: its inputs for the gradients of its weights; its output, or its first
- * input, for those of its inputs, backward_begin among them. */
+/* What backward needs from forward: inputs for gradients of weights; its output or first input for those of inputs and
+ * for backward_begin. */
 enum { EL_KEEPS_INPUT_FOR_WEIGHTS = 1, EL_KEEPS_OUTPUT = 2, EL_KEEPS_INPUT = 4 };
 
-/* What else forward leaves for backward, of one type: so many values a sample, and so many whatever the batch. */
+/* Other values that forward leaves for backward: per sample, and in total. */
 struct el_kept {
     enum el_dtype dtype; /* EL_I32; else the pass's float type */
     int64_t per_sample, fixed;
 };
 
-/* What a node computes in where a model is mixed. Its inputs are cast to that. */
+/* The type in which a node computes in mixed models; inputs are cast to it. */
 enum el_node_takes {
-    EL_TAKES_WIDEST, /* the widest type of its inputs; where they are no numbers, the pass's */
+    EL_TAKES_WIDEST, /* the inputs' widest type; for ids the pass's */
     EL_TAKES_BF16,   /* matrix work */
     EL_TAKES_FULL,   /* the pass's type */
-    EL_TAKES_ANY     /* inputs as they are; its output has the widest type of them */
+    EL_TAKES_ANY     /* no casts; the output has the inputs' widest type */
 };
 
-/* How a kind of node works. Its hooks issue ops through pass.h's accessors. Backward goes begin, weights, inputs; or,
- * where a schedule parts it, begin and inputs, and weights at a later time. */
+/* A kind of node. Hooks issue ops through pass.h. Backward: begin, weights, inputs; split by a schedule: begin and
+ * inputs, weights later. */
 struct el_node_type {
     const char *name;
-    /* Required. The shapes of its outputs; EL_ERR_INVALID where inputs or parameters do not fit. */
+    /* Required. Output shapes; EL_ERR_INVALID if inputs or parameters do not fit. */
     enum el_status (*shape)(const struct el_graph *graph, const struct el_node *node, struct el_shape *shapes);
     int n_outputs; /* 0: one */
     /* Required. */
     void (*forward)(struct el_pass *pass, const struct el_node *node);
-    /* Optional: default is nothing. Once, before the two others: changes the output's gradient, which both read. A kept
-     * output is freed after it, as PyTorch's ReLU does: a node that has this hook reads its output nowhere else. */
+    /* Optional; default: nothing. Once, before the other two: changes the output's gradient, which both read. A kept
+     * output is freed after it (like PyTorch's ReLU), so that the other hooks must not read it. */
     void (*backward_begin)(struct el_pass *pass, const struct el_node *node);
-    /* Optional: default is that its inputs have no gradient. Where one kernel gives the gradients of inputs and of
-     * parameters, it is issued here, and there is no backward_weights. */
+    /* Optional; default: inputs have no gradient. A kernel that gives gradients of inputs and parameters is issued
+     * here, without backward_weights. */
     void (*backward_inputs)(struct el_pass *pass, const struct el_node *node);
-    /* Optional: default is that it has no parameters, or that backward_inputs gives their gradients. */
+    /* Optional; default: no parameters, or backward_inputs gives their gradients. */
     void (*backward_weights)(struct el_pass *pass, const struct el_node *node);
-    unsigned keeps; /* EL_KEEPS_... for backward; of a node that rectifies its output too */
-    /* Optional: default is nothing. Values that forward leaves for backward beside tensors (where a maximum was). */
+    unsigned keeps; /* EL_KEEPS_... for backward, also of a node that rectifies */
+    /* Optional; default: nothing. Values for backward besides tensors (positions of maxima). */
     struct el_kept (*kept)(const struct el_graph *graph, const struct el_node *node);
-    /* Optional: default false. Gradients become ready in the reverse order of parameters. PyTorch's Linear: the bias's,
-     * then the weight's, which goes through a transposition first; Conv1d: the weight's, then the bias's. */
+    /* Optional; default: false. Gradients become ready in reverse order of parameters. PyTorch's Linear: bias, then
+     * weight (transposed first); Conv1d: weight, then bias. */
     bool last_param_first;
     enum el_node_takes takes;
-    /* Optional: default 0. Parameters, as bits, that its kernels take in the pass's type where its tensors are of bf16.
-     */
+    /* Optional; default: 0. Bits of the parameters that kernels take in the pass's type while tensors are bf16. */
     unsigned params_full;
 };
 
@@ -210,9 +199,9 @@ struct el_node {
     char name[EL_GRAPH_NAME_BYTES];
     const struct el_node_type *type;
     int index;
-    int origin;            /* its index in the model's graph, casts not counted: what dropout draws by */
-    int segment;           /* of nodes that stand together, and are computed again in backward (pass.h); 0: of none */
-    struct el_slice slice; /* which part of its origin's output: of a model's last node, the classes */
+    int origin;            /* index in the model's graph without casts, for dropout's draws */
+    int segment;           /* nodes recomputed together in backward (pass.h); 0: none */
+    struct el_slice slice; /* of its origin's output: for the last node, classes */
     int n_inputs, inputs[EL_NODE_INPUTS_MAX];
     int n_params, params[EL_NODE_PARAMS_MAX];
     int n_buffers, buffers[EL_NODE_BUFFERS_MAX];
@@ -227,23 +216,23 @@ struct el_graph {
     struct el_tensor *tensors;
     struct el_node *nodes;
     struct el_param *params, *buffers;
-    /* Tensors that come from outside, and that leave. A model has one of each; a part of it (part.h) what crosses its
-     * cuts, where a tensor may be both: it passes through to a later part. */
+    /* Tensors that enter and leave: one each for a model; for a part (part.h) those that cross its cuts, some of which
+     * pass through to a later part. */
     int n_inputs, n_outputs;
     int *inputs, *outputs;
-    /* Of the model, in its parts too: its output is [batch, labels, classes], where a classifier has one label. */
+    /* The model's, also in parts: the output is [batch, labels, classes]; a classifier has one label. */
     enum el_loss_kind loss;
     int64_t labels, classes;
-    struct el_slice class_slice; /* which of the model's classes its output has; of 0: all */
-    /* Of a model that is cut across its layers: this is piece `piece` of n_pieces; 0: of one that is not. */
+    struct el_slice class_slice; /* the classes in its output; of 0: all */
+    /* Tensor parallelism: piece `piece` of n_pieces; 0: not cut. */
     int piece, n_pieces;
-    enum el_precision precision; /* set before anything is built */
-    /* Sequence parallelism (Korthikanti et al., "Reducing Activation Recomputation", 2022): between the layers that are
-     * cut a piece has 1/n of the tokens: of a batch [b, t, ...] those rows [piece b t / n, ...) of its b t, so that the
-     * pieces, one behind another, are the batch (pass.h). */
+    enum el_precision precision; /* set before building */
+    /* Sequence parallelism (Korthikanti et al., "Reducing Activation Recomputation", 2022): between cut layers a piece
+     * has 1/n of the tokens: of [b, t, ...] the rows [piece b t / n, ...) of b t, so that the pieces in order are the
+     * batch (pass.h). */
     bool by_tokens;
-    int segment;            /* of the nodes that are added next */
-    enum el_status failure; /* first failure of building */
+    int segment;            /* of nodes added next */
+    enum el_status failure; /* building's first */
     struct el_error error;
 };
 
@@ -254,35 +243,31 @@ extern const struct el_node_type el_node_embedding, el_node_conv1d, el_node_line
 enum el_status el_graph_create(struct el_graph **graph_p);
 void el_graph_destroy(struct el_graph *graph); /* NULL is legal */
 
-/* The model's input, a parameter, and a buffer: shapes as the kernels take them ([outputs, inputs], [filters, window,
- * channels], [filters, window, window, channels]); an input's is a sample's. A name beyond EL_GRAPH_NAME_BYTES - 1 is
- * cut. */
+/* The model's input (shape per sample), a parameter, a buffer (shapes as in kernels: [outputs, inputs], [filters,
+ * window, channels], [filters, window, window, channels]). Names are truncated to EL_GRAPH_NAME_BYTES - 1. */
 int el_graph_input(struct el_graph *graph, const char *name, enum el_dtype dtype, const struct el_shape *shape);
 int el_graph_param(struct el_graph *graph, const char *name, const struct el_shape *shape, struct el_initial initial);
 int el_graph_buffer(struct el_graph *graph, const char *name, const struct el_shape *shape, struct el_initial initial);
-/* A parameter, or a node's output, is a part of what the whole model has: `first` and on of `of` along dimension `dim`.
- */
+/* Declares a parameter, or a node's output, as a slice of the model's. */
 void el_graph_slice_param(struct el_graph *graph, int param, struct el_slice slice);
 void el_graph_slice_node(struct el_graph *graph, int output, struct el_slice slice);
-/* A parameter that nodes between the layers that are cut take: is_partial, where the graph is cut by tokens. */
+/* A parameter of nodes between cut layers: is_partial if the graph is cut by tokens. */
 void el_graph_between(struct el_graph *graph, int param);
-/* Adds a node behind all others; inputs are ids of tensors, params of parameters, in the order that its type wants.
- * `attributes` NULL: all 0. Returns the id of its output, whose shape the type gives. */
+/* Appends a node with tensor ids and parameter ids in its type's order. `attributes` NULL: all 0. Returns its output's
+ * id; the type gives the shape. */
 int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const char *name, const int *inputs,
                   int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes);
-/* Files have the weight as a matrix [inputs, outputs], where the inputs are its last side here, and the bias as
- * [outputs]. */
+/* In files the weight is [inputs, outputs] (inputs: the last side here) and the bias [outputs]. */
 void el_graph_store_transposed(struct el_graph *graph, int weight, int bias);
-/* The node that makes tensor `output` has these buffers, in the order that its type wants. */
+/* Sets the buffers, in its type's order, of the node that makes tensor `output`. */
 void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n);
-/* Freezes the parameter of this name, or those of the layer or group of layers of this name ("layer1" of
- * "layer1.0.conv1.weight"): PyTorch's names of parameters and modules. Returns how many: 0, there is none of it. Before
- * finish. */
+/* Freezes a parameter by name, or those of a layer or group ("layer1" of "layer1.0.conv1.weight"), with PyTorch's
+ * names. Returns their number; 0: no such name. Before finish. */
 int el_graph_freeze(struct el_graph *graph, const char *name);
-/* Names the output and its loss. Errors: the first failure of building; EL_ERR_INVALID where nothing is trained. */
+/* Sets output and loss. Errors: building's first failure; EL_ERR_INVALID if nothing is trained. */
 enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_kind loss);
 
-/* In a pass of floating type `full`: what a tensor is of, and what parameters that it takes are. */
+/* In a pass of floating type `full`: the type of a tensor, and of the parameters used with it. */
 static inline enum el_dtype el_tensor_dtype(const struct el_tensor *tensor, enum el_dtype full)
 {
     return tensor->dtype == EL_F32 ? full : tensor->dtype;
@@ -291,7 +276,7 @@ static inline enum el_dtype el_param_dtype(enum el_precision precision, enum el_
 {
     return precision >= EL_PRECISION_BF16_PURE ? EL_BF16 : full;
 }
-/* Of the model's output. */
+/* The model's output's type. */
 static inline enum el_dtype el_graph_output_dtype(const struct el_graph *graph, enum el_dtype full)
 {
     return graph->precision == EL_PRECISION_FULL ? full : EL_BF16;
@@ -301,7 +286,7 @@ static inline int64_t el_param_count(const struct el_graph *graph, int param)
 {
     return el_shape_count(&graph->params[param].shape);
 }
-/* A sample's: elements of the model's output, and bytes of its labels, which are int32. */
+/* Per sample: elements of the output, and bytes of the int32 labels. */
 static inline int64_t el_graph_output_count(const struct el_graph *graph)
 {
     return graph->labels * graph->classes;
@@ -310,18 +295,18 @@ static inline size_t el_graph_label_bytes(const struct el_graph *graph)
 {
     return (size_t)graph->labels * sizeof(int32_t);
 }
-/* Whether a node reads it: else it gets no gradient. */
+/* Whether a node reads it; else it gets no gradient. */
 bool el_graph_uses_param(const struct el_graph *graph, int param);
-/* Whether it gets a gradient: it is used, and not frozen. */
+/* Used and not frozen. */
 bool el_graph_trains_param(const struct el_graph *graph, int param);
-/* Whether it has a parameter that is not frozen. */
+/* Whether it has a trained parameter. */
 bool el_node_trains(const struct el_graph *graph, const struct el_node *node);
-/* EL_KEEPS_...: what its backward reads, as far as it has one. */
+/* EL_KEEPS_...: what its backward reads, if it has one. */
 unsigned el_graph_keeps(const struct el_graph *graph, const struct el_node *node);
-/* The first node of its segment, and the one before whose backward the segment is computed again: the last one that
- * reads what forward left; -1: none does. */
+/* A segment's first node, and the one before whose backward it is recomputed: the last one that reads forward's values;
+ * -1: none. */
 int el_graph_again_from(const struct el_graph *graph, const struct el_node *node);
 int el_graph_again_at(const struct el_graph *graph, const struct el_node *node);
-/* Elements of all parameters together: P / size(dtype); and of those that are not frozen. */
+/* Elements of all parameters, and of trained ones. */
 int64_t el_graph_param_count(const struct el_graph *graph);
 int64_t el_graph_trained_count(const struct el_graph *graph);

@@ -1,13 +1,11 @@
-/* Layers with weights and a bias, rectified if asked:
- *
- *     linear: x[b, i], w[o, i], bias[o] -> y[b, o];  x[b, l, i] -> y[b, l, o], as PyTorch's, for any l; the bias may
- *             not be there, and several matrices of the same inputs may be one: w[3, o, i] -> y[b, l, 3 o]
- *             A piece of one that is cut across its outputs takes all inputs, and the pieces' gradients of them are
- *             summed; one that is cut across its inputs has a part of each output: these are summed, then the bias is
- *             added (Shoeybi et al., "Megatron-LM", 2019). By tokens (graph.h) the first gathers its inputs, again in
- *             backward, and keeps 1/n of them; of the second each piece gets 1/n of the sums, and gathers their
- * gradients conv1d: x[b, l, c], w[f, k, c], bias[f] -> y[b, l-k+1, f]
- */
+/* Layers with weights and a bias, optionally rectified:
+ *     linear: x[b, i], w[o, i], bias[o] or none -> y[b, o];  x[b, l, i] -> y[b, l, o] for any l, as PyTorch's; several
+ *             matrices of the same inputs may be one: w[3, o, i] -> y[b, l, 3 o]
+ *     conv1d: x[b, l, c], w[f, k, c], bias[f] -> y[b, l-k+1, f]
+ * A piece of a linear layer cut by outputs takes all inputs, whose gradients are summed over pieces; cut by inputs it
+ * has partial outputs, which are summed before the bias is added (Shoeybi et al., "Megatron-LM", 2019). By tokens
+ * (graph.h) the former gathers its inputs, again in backward, and keeps 1/n; in the latter each piece gets 1/n of the
+ * sums, and gathers their gradients. */
 #include "runtime/graph/pass.h"
 
 static const struct el_shape *input_shape(const struct el_graph *graph, const struct el_node *node)
@@ -50,7 +48,7 @@ static enum el_status shape_conv1d(const struct el_graph *graph, const struct el
     return EL_OK;
 }
 
-/* The op of this layer, with its sizes. */
+/* The layer's op, with its sizes. */
 static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_kind linear, enum el_op_kind conv1d,
                  struct el_kernel_op *op)
 {
@@ -72,7 +70,7 @@ static int64_t count_of(const struct el_pass *pass, int tensor)
     return el_pass_get(pass)->batch * el_shape_count(&el_pass_get(pass)->graph->tensors[tensor].shape);
 }
 
-/* All that the layer takes, of which there may be a part. */
+/* The layer's whole input, of which a part may be here. */
 static struct el_view open_input(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_view x = el_pass_input(pass, node, 0);
@@ -110,7 +108,7 @@ static void forward(struct el_pass *pass, const struct el_node *node)
     el_pass_whole_done(pass, op.views[0], el_pass_input(pass, node, 0));
 }
 
-/* Of a layer that is cut across its outputs: the sum is on its way while the gradients of the weights are computed. */
+/* Cut by outputs: sums input gradients during the weights' gradients. */
 static void begin_input_sums(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.views = {el_pass_output_grad(pass, node, 0), el_pass_param(pass, node, 0)}};

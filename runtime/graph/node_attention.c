@@ -1,5 +1,5 @@
-/* attention: qkv[b, t, 3 e] -> y[b, t, e], causal self-attention by heads of e / heads values each, in one op. What is
- * kept of it is a number a row and head, not the t x t shares; on GPUs the op's workspace has those of one sample. */
+/* attention: qkv[b, t, 3 e] -> y[b, t, e], causal self-attention by heads of e / heads values, in one op. It keeps a
+ * number per row and head instead of t x t shares; on GPUs the workspace has one sample's shares. */
 #include "runtime/graph/pass.h"
 
 static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)

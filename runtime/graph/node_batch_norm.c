@@ -1,8 +1,7 @@
-/* batch_norm: x[n, c], scale[c], shift[c], buffers mean[c] and variance[c] -> y[n, c], where n goes over the batch and
- * all places of an image. Training normalises by the batch's own mean and variance and moves the buffers towards them;
- * evaluation normalises by the buffers. A second input, the residual, is added before the output is rectified: the end
- * of a residual block is one node, and what goes back along the residual is this node's own masked gradient, handed
- * over without a copy. Its kernel gives all gradients together. */
+/* batch_norm: x[n, c], scale[c], shift[c], buffers mean[c] and variance[c] -> y[n, c]; n: batch and pixels. Training
+ * normalises by the batch's statistics and updates the buffers; evaluation uses the buffers. A second input, the
+ * residual, is added before the ReLU, so that the end of a residual block is one node; its gradient is this node's
+ * masked one, handed over without a copy. One kernel gives all gradients. */
 #include "runtime/graph/pass.h"
 
 /* PyTorch's defaults. */
@@ -51,7 +50,7 @@ static void forward(struct el_pass *pass, const struct el_node *node)
                                     .args.s = {EPS, relu}});
 }
 
-/* Where the residual's gradient goes; a view without buffer: nowhere, or it is dy as it is. */
+/* Where the residual's gradient goes; no buffer: nowhere, or dy itself is handed over. */
 static struct el_view residual_grad(struct el_pass *pass, const struct el_node *node, double *acc_p)
 {
     struct el_view view = {0};
@@ -78,7 +77,7 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     el_pass_input_grad_done(pass, node, 0, op.views[5]);
 }
 
-/* Mean and 1 / deviation of each channel. */
+/* Mean and rstd per channel. */
 static struct el_kept kept(const struct el_graph *graph, const struct el_node *node)
 {
     return (struct el_kept){.dtype = EL_F32, .fixed = 2 * graph->params[node->params[0]].shape.d[0]};

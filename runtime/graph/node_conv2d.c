@@ -1,5 +1,5 @@
-/* conv2d: x[b, h, w, c], weights[f, k, k, c] -> y[b, oh, ow, f], by stride and padding, both the same for height and
- * width. It has no bias: batch norm follows it. */
+/* conv2d: x[b, h, w, c], weights[f, k, k, c] -> y[b, oh, ow, f]; stride and padding for both sides; no bias, because
+ * batch norm follows. */
 #include "runtime/graph/node_window.h"
 #include "runtime/graph/pass.h"
 

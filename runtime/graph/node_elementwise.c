@@ -1,9 +1,8 @@
-/* cast: x[b, ...] -> y[b, ...] of another floating type; its gradient is cast back. The graph puts it before a node
- * that computes in another type than its input has, as autocast puts aten::to. */
+/* Element-wise nodes: cast, GELU, residual, dropout. */
 #include "runtime/graph/pass.h"
 
-/* cast: x[b, ...] -> y[b, ...] of another floating type; its gradient is cast back. The graph puts it before a node
- * that computes in another type than its input has, as autocast puts aten::to. */
+/* cast: x[b, ...] -> y[b, ...] of another floating type; its gradient is cast back. The graph inserts it before a node
+ * that computes in another type, like autocast's aten::to. */
 
 static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {
@@ -28,7 +27,7 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 const struct el_node_type el_node_cast = {
     .name = "cast", .shape = shape, .forward = forward, .backward_inputs = backward_inputs, .takes = EL_TAKES_ANY};
 
-/* gelu: y = x/2 (1 + tanh(u)), PyTorch's with approximate="tanh". */
+/* gelu: y = x/2 (1 + tanh(u)), PyTorch's approximate="tanh". */
 
 static enum el_status gelu_shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {
@@ -49,7 +48,7 @@ static void gelu_forward(struct el_pass *pass, const struct el_node *node)
                                         .args.d = {count(pass, node)}});
 }
 
-/* In place where nobody else gives its input a gradient. */
+/* In place if its input has no other gradient. */
 static void gelu_backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.op = EL_OP_GELU_BACKWARD,
@@ -71,8 +70,8 @@ const struct el_node_type el_node_gelu = {.name = "gelu",
                                           .backward_inputs = gelu_backward_inputs,
                                           .keeps = EL_KEEPS_INPUT};
 
-/* residual: x[b, ...], f[b, ...] -> y = x + f. Backward f's gradient is y's own, handed over; x's is a copy of it,
- * since what comes to x by other ways is added there. Where their types differ y has the wider one. */
+/* residual: x[b, ...], f[b, ...] -> y = x + f, in the wider type. Backward hands y's gradient over to f; x gets a copy,
+ * because other contributions are added to it. */
 
 static const struct el_shape *shape_of(const struct el_graph *graph, const struct el_node *node, int i)
 {
@@ -114,8 +113,7 @@ const struct el_node_type el_node_residual = {.name = "residual",
                                               .backward_inputs = residual_backward_inputs,
                                               .takes = EL_TAKES_ANY};
 
-/* dropout: y = x / (1 - rate) where kept, else 0. The mask is drawn again in backward, by meaning, so nothing is kept
- * for it. */
+/* dropout: y = x / (1 - rate) if kept, else 0. Backward draws the mask again instead of keeping it. */
 
 static enum el_status dropout_shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {

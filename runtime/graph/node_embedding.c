@@ -1,6 +1,5 @@
-/* embedding: ids[b, t] -> y[b, t, e] by rows of table[v, e], for any t. Where the device has some of the rows, what it
- * finds is summed over the pieces; by tokens (graph.h) each gets 1/n of the sums. Its gradient is dense, as torch's is
- * unless told otherwise. */
+/* embedding: ids[b, t] -> y[b, t, e] by rows of table[v, e], for any t. With some rows per device results are summed
+ * over pieces; by tokens (graph.h) each gets 1/n of the sums. The gradient is dense, torch's default. */
 #include "runtime/graph/pass.h"
 
 static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)

@@ -1,8 +1,8 @@
-/* layer_norm: x[b, ..., c], scale[c], shift[c] -> y of the same shape, each row of c by itself, as PyTorch's LayerNorm.
- * Its kernel gives all gradients together. */
+/* layer_norm: x[b, ..., c], scale[c], shift[c] -> y, PyTorch's LayerNorm over each row of c. One kernel gives all
+ * gradients. */
 #include "runtime/graph/pass.h"
 
-static const double EPS = 1e-5; /* PyTorch's default, and GPT-2's */
+static const double EPS = 1e-5; /* default of PyTorch and GPT-2 */
 
 static const struct el_shape *shape_of(const struct el_graph *graph, const struct el_node *node)
 {
@@ -53,7 +53,7 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     if (unwanted.buffer) el_pass_input_grad_done(pass, node, 0, unwanted);
 }
 
-/* Mean and 1 / deviation of each row. */
+/* Mean and rstd per row. */
 static struct el_kept kept(const struct el_graph *graph, const struct el_node *node)
 {
     const struct el_shape *x = shape_of(graph, node);

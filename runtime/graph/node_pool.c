@@ -1,10 +1,7 @@
-/* Nodes that make one value of several places:
- *
- *     max_pool: x[b, h, w, c] -> y[b, oh, ow, c], the maximum of each window, by stride and padding, which never wins
+/* Nodes that reduce several places to one value; a maximum's backward needs only its position:
+ *     max_pool: x[b, h, w, c] -> y[b, oh, ow, c], each window's maximum; padding never wins
  *     max_time: x[b, t, f] -> y[b, f], the maximum over time
- *     mean_pool: x[b, h, w, c] -> y[b, c], the mean over all places of an image
- *
- * Backward of a maximum needs only where it was. */
+ *     mean_pool: x[b, h, w, c] -> y[b, c], the mean over an image */
 #include "runtime/graph/node_window.h"
 #include "runtime/graph/pass.h"
 
@@ -13,7 +10,7 @@ static const struct el_shape *input_shape(const struct el_graph *graph, const st
     return &graph->tensors[node->inputs[0]].shape;
 }
 
-/* ---- maxima ---- */
+/* Maxima. */
 
 static enum el_status shape_pool(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {
@@ -65,7 +62,7 @@ const struct el_node_type el_node_max_pool = {
 const struct el_node_type el_node_max_time = {
     .name = "max_time", .shape = shape_time, .forward = forward_max, .backward_inputs = backward_max, .kept = kept};
 
-/* ---- means ---- */
+/* Means. */
 
 static enum el_status shape_mean(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {

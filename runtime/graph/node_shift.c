@@ -1,5 +1,5 @@
-/* shift: x[b, ...], row -> y = x + row, where the row has a sample's elements (positions), or those of its last side (a
- * bias). By tokens (graph.h) a device's rows get their own positions, and these alone have a gradient there. */
+/* shift: x[b, ...], row -> y = x + row, with a row per sample (positions) or per last side (a bias). By tokens
+ * (graph.h) a device uses its own positions, and only these have a gradient there. */
 #include "runtime/graph/pass.h"
 
 static int64_t row_of(const struct el_graph *graph, const struct el_node *node)
@@ -18,8 +18,7 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
     return EL_OK;
 }
 
-/* The op's rows are those of one stretch: its views are of all of x, of the row, and, where there is one, of all of y.
- */
+/* Views of the whole x, row and y (if any) are moved to one stretch. */
 static void emit(struct el_pass *pass, const struct el_node *node, const struct el_stretch *s, struct el_kernel_op op)
 {
     const int64_t row = row_of(el_pass_get(pass)->graph, node), n = s->n_samples * s->count;
@@ -46,7 +45,7 @@ static void backward_weights(struct el_pass *pass, const struct el_node *node)
     const struct el_graph *graph = el_pass_get(pass)->graph;
     double acc;
     const struct el_view grad = el_pass_param_grad(pass, node, 0, &acc);
-    if (graph->by_tokens && acc == 0) { /* there are positions that this device has not, or in several stretches */
+    if (graph->by_tokens && acc == 0) { /* other devices' positions, or several stretches */
         el_pass_zero_grad(pass, node, grad, row_of(graph, node));
         acc = 1;
     }

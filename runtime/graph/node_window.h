@@ -1,10 +1,10 @@
-/* What nodes that slide a window over images share. */
+/* Shared by nodes with windows over images. */
 #pragma once
 
 #include "kernels/window.h"
 #include "runtime/graph/graph.h"
 
-/* The output of such a node: x[h, w, c] -> [oh, ow, outputs]. Errors: EL_ERR_INVALID where the window does not fit. */
+/* The output of such a node: x[h, w, c] -> [oh, ow, outputs]. Errors: EL_ERR_INVALID if the window does not fit. */
 static inline enum el_status el_node_window_shape(const struct el_node *node, const struct el_shape *x, int64_t window,
                                                   int64_t outputs, struct el_shape *shape_p)
 {

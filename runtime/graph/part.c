@@ -1,9 +1,8 @@
-/* Parts of a graph; see part.h. */
 #include "runtime/graph/part.h"
 
 #include <stdlib.h>
 
-/* A cut model: nodes [first, end) are inside. */
+/* Nodes [first, end) of a model. */
 struct cut {
     const struct el_graph *model;
     struct el_graph *part;
@@ -15,7 +14,7 @@ static bool is_inside(const struct cut *cut, int node)
     return node >= cut->first && node < cut->end;
 }
 
-/* A graph's arrays, as large as they can become. */
+/* A graph's arrays, of maximum size. */
 static enum el_status make(int n_tensors, int n_nodes, int n_params, int n_buffers, struct el_graph **graph_p)
 {
     EL_TRY(el_graph_create(graph_p));
@@ -45,7 +44,7 @@ static void copy_head(struct el_graph *graph, const struct el_graph *model)
     graph->by_tokens = model->by_tokens;
 }
 
-/* Where each tensor is read last, as a node; behind all where it is the model's output; -1: nowhere. */
+/* Each tensor's last reader; n_nodes for the output; -1: none. */
 static int *find_last_readers(const struct el_graph *model)
 {
     int *last = malloc(((size_t)model->n_tensors + 1) * sizeof *last);
@@ -72,16 +71,16 @@ static enum el_status find_edges(const struct cut *cut)
     return EL_OK;
 }
 
-/* ---- parameters, and buffers, which go the same way ---- */
+/* Parameters, and likewise buffers. */
 
-/* A node's numbers among a graph's parameters, or buffers. */
+/* A node's parameter or buffer numbers. */
 static int *numbers_of(struct el_node *node, bool buffers, int *n_p)
 {
     *n_p = buffers ? node->n_buffers : node->n_params;
     return buffers ? node->buffers : node->params;
 }
 
-/* Where an array's uses are, and its number in the part. */
+/* Where an array is used, and its number in the part. */
 struct use {
     bool before, inside, after;
     int number;
@@ -100,7 +99,7 @@ static void find_uses(const struct cut *cut, bool buffers, struct use *uses)
     }
 }
 
-/* Moves those that nodes inside the cut have, and numbers them anew. */
+/* Moves arrays used inside the cut, and renumbers them. */
 static enum el_status take_arrays(const struct cut *cut, bool buffers, const struct el_param *arrays, int n_arrays,
                                   struct el_param *taken, int *n_taken)
 {
@@ -126,7 +125,7 @@ static enum el_status take_arrays(const struct cut *cut, bool buffers, const str
     return status;
 }
 
-/* ---- a part ---- */
+/* A part. */
 
 static enum el_status fill(struct cut *cut)
 {
@@ -159,7 +158,7 @@ enum el_status el_graph_part(const struct el_graph *model, int first, int n_node
     return status;
 }
 
-/* ---- several parts on one device ---- */
+/* Several parts on one device. */
 
 static int by_origin(const void *a, const void *b)
 {

@@ -1,42 +1,41 @@
-/* Issues a graph's forward and backward, and keeps the account of who still needs which tensor. Arithmetic is the
- * kernels', shapes are the graph's, and what a gradient is for is the mode's. */
+/* Issues a graph's forward and backward, and tracks the remaining readers of each tensor. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "kernels/shapes.h"
 #include "runtime/graph/pass.h"
 
-/* A tensor's way through the pass. */
+/* A tensor in the pass. */
 struct value {
     struct el_view view; /* buffer NULL: freed or not yet allocated */
     bool owned;          /* this pass frees it */
     struct el_view grad;
-    bool grad_owned; /* false: the caller's doutput, or another tensor's now */
+    bool grad_owned; /* false: the caller's doutput, or handed over */
     bool is_output;
-    int segment;      /* which makes and reads it, and nobody else: it is computed again in backward; 0: it is not */
-    int last_forward; /* last node that reads it, -1: none */
+    int segment;      /* the only one that makes and reads it: recomputed in backward; 0: none */
+    int last_forward; /* last reader, -1: none */
     int last_inputs;  /* lowest node whose backward for inputs reads it, -1: none */
-    int last_weights; /* the same of backward for weights */
+    int last_weights; /* the same for weights */
 };
 
-/* A parameter's. */
+/* A parameter in the pass. */
 struct weight {
-    struct el_view cast;  /* its values in the other type; buffer NULL: not now */
-    struct el_view wide;  /* a new gradient in the pass's type that is to be cast */
-    int uses;             /* backward contributions to come */
-    struct el_view fresh; /* a new gradient that is to be added to a kept one; of a frozen one: that nobody wants */
-    bool begun;           /* an overwritten gradient that has a contribution */
+    struct el_view cast;  /* copy in the other type; buffer NULL: none now */
+    struct el_view wide;  /* a new gradient in the pass's type, to be cast */
+    int uses;             /* pending contributions in backward */
+    struct el_view fresh; /* a new gradient to add to a kept one; for a frozen parameter: unwanted */
+    bool begun;           /* an overwritten gradient with a contribution */
 };
 
 struct el_pass {
     struct el_pass_spec spec;
     struct el_program *program;
     enum el_phase phase;
-    bool again;                /* what forward_node issues is computed again */
+    bool again;                /* forward_node recomputes */
     struct value *values;      /* [n_tensors] */
     struct weight *weights;    /* [n_params] */
-    struct el_buffer **kept;   /* [n_nodes]: what forward leaves beside tensors */
-    struct el_view sums, part; /* of a sum over the pieces on its way, for the node in work; part's buffer NULL: none */
+    struct el_buffer **kept;   /* [n_nodes]: forward's extra values */
+    struct el_view sums, part; /* a pending sum over pieces, for the current node; part's buffer NULL: none */
     int sum_op;
 };
 
@@ -44,9 +43,8 @@ static void pass_emit_as(struct el_pass *pass, const struct el_node *node, struc
                          enum el_dtype dtype);
 static enum el_dtype pass_stored(const struct el_pass *pass);
 
-/* What a kind of node sees of a pass: where its operands are, where its gradients go, and how it issues an op. */
+/* A node type's view of a pass: operands, gradients, ops. */
 
-/* Of parameters, and of their gradients. */
 static size_t pass_tensor_bytes(const struct el_pass *pass, int t)
 {
     const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
@@ -54,7 +52,6 @@ static size_t pass_tensor_bytes(const struct el_pass *pass, int t)
            el_dtype_bytes(el_tensor_dtype(tensor, pass->spec.dtype));
 }
 
-/* A mark of the pass's program, on its device. */
 static struct el_view pass_alloc(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name)
 {
     struct el_buffer *buffer;
@@ -92,7 +89,7 @@ static enum el_dtype pass_grads(const struct el_pass *pass)
     return pass->spec.full_grads ? pass->spec.dtype : pass_stored(pass);
 }
 
-/* The type of its output. */
+/* Its output's type. */
 static enum el_dtype pass_dtype(const struct el_pass *pass, const struct el_node *node)
 {
     return el_tensor_dtype(&pass->spec.graph->tensors[node->outputs[0]], pass->spec.dtype);
@@ -154,7 +151,7 @@ struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_n
     return pass->values[node->outputs[i]].grad;
 }
 
-/* After a node's backward: new gradients go where they are stored. */
+/* New gradients are stored after a node's backward. */
 static bool pass_wants_grad(const struct el_pass *pass, int t)
 {
     const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
@@ -226,7 +223,7 @@ static struct el_view param_grad(struct el_pass *pass, int p, double *acc_p)
         return pass->spec.grads[p];
     }
     struct el_view *grad = pass->spec.grads[p].buffer || param->frozen ? &weight->fresh : &pass->spec.grads[p];
-    if (!param->frozen) *acc_p = grad->buffer ? 1 : 0; /* that of the others, else */
+    if (!param->frozen) *acc_p = grad->buffer ? 1 : 0; /* else the other contributions decide */
     if (!grad->buffer) {
         size_t bytes = (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass_grads(pass));
         *grad = pass_alloc(pass, param->frozen ? EL_TAG_WORKSPACE : EL_TAG_GRAD, bytes, param->name);
@@ -264,14 +261,14 @@ static void pass_store_grads(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-/* The group of devices that differ from this one along an axis alone; NULL: nobody does. */
+/* The devices that differ along this axis alone; NULL: none. */
 static struct el_comm *pass_group(const struct el_pass *pass, enum el_axis axis)
 {
     struct el_comm *const *group = pass->spec.env.group;
     return group && group[axis] && el_comm_size(group[axis]) > 1 ? group[axis] : NULL;
 }
 
-/* The operation's number; -1: there is nobody. */
+/* Returns the operation's number; -1: no group. */
 static int communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op)
 {
     struct el_comm *comm = pass_group(pass, axis);
@@ -290,7 +287,7 @@ void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum 
     communicate(pass, node, axis, op);
 }
 
-/* ---- pieces ---- */
+/* Pieces. */
 
 static struct el_view room_for_whole(struct el_pass *pass, const struct el_node *node, enum el_tag tag, int64_t count)
 {
@@ -365,7 +362,7 @@ void el_pass_output_grad_whole(struct el_pass *pass, const struct el_node *node,
     value->grad_owned = true;
 }
 
-/* A piece has as many n-ths of samples as the batch has samples, none of which lies in two samples. */
+/* A batch is n parts per sample by tokens; a piece has as many parts as the batch has samples. */
 bool el_pass_next_stretch(const struct el_pass *pass, int tensor, struct el_stretch *stretch)
 {
     const struct el_graph *graph = pass->spec.graph;
@@ -403,12 +400,12 @@ void el_pass_zero_grad(struct el_pass *pass, const struct el_node *node, struct 
                  pass->spec.dtype);
 }
 
-/* Issues a kernel of this type. */
+/* Issues the kernel in this type. */
 static void pass_emit_as(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op, enum el_dtype dtype)
 {
     char label[2 * EL_GRAPH_NAME_BYTES];
     snprintf(label, sizeof label, "%s %s", el_op_name(op->op), node->name);
-    op->head.label = label; /* the program keeps a copy */
+    op->head.label = label; /* the program copies it */
     op->head.phase = pass->phase;
     op->head.again = pass->again;
     op->dtype = dtype;
@@ -420,14 +417,14 @@ static bool has_backward(const struct el_pass *pass, const struct el_node *node)
     return pass->spec.graph->tensors[node->outputs[0]].requires_grad;
 }
 
-/* The lower of two node indices, where -1 is none. */
+/* The lower node index, with -1 as none. */
 static int lower(int a, int b)
 {
     if (a < 0 || b < 0) return a < 0 ? b : a;
     return a < b ? a : b;
 }
 
-/* What is computed again is what one segment alone makes and reads. */
+/* Recomputed are tensors that one segment alone makes and reads. */
 static void find_segments(struct el_pass *pass)
 {
     const struct el_graph *graph = pass->spec.graph;
@@ -531,7 +528,7 @@ static void drop_cast(struct el_pass *pass, int p)
     *cast = (struct el_view){0};
 }
 
-/* After forward: what backward does not compute with, which are biases, and weights whose inputs have no gradient. */
+/* After forward, frees casts that backward does not use: biases, and weights whose inputs have no gradient. */
 static void drop_casts(struct el_pass *pass)
 {
     const struct el_graph *graph = pass->spec.graph;
@@ -551,7 +548,7 @@ static bool is_kept(const struct el_pass *pass, int t)
     return lower(value->last_inputs, value->last_weights) >= 0 && (!value->segment || pass->again);
 }
 
-/* Whether what it leaves for backward is freed in forward, and computed again. */
+/* Whether its values for backward are freed in forward and recomputed. */
 static bool goes(const struct el_pass *pass, const struct el_node *node)
 {
     return pass->values[node->outputs[0]].segment > 0;
@@ -603,7 +600,7 @@ void el_pass_forward(struct el_pass *pass, const struct el_view *inputs, struct 
     for (int i = 0; i < graph->n_outputs; i++) outputs[i] = pass->values[graph->outputs[i]].view;
 }
 
-/* All contributions are there: the new gradient is added to the kept one, and freed. */
+/* The complete new gradient is added to the kept one and freed. */
 static void add_to_kept(struct el_pass *pass, const struct el_node *node, int p)
 {
     struct el_view fresh = pass->weights[p].fresh;
@@ -615,7 +612,7 @@ static void add_to_kept(struct el_pass *pass, const struct el_node *node, int p)
     pass->weights[p].fresh = (struct el_view){0};
 }
 
-/* What of backward is gone through. */
+/* Halves of backward done. */
 enum halves { INPUTS = 1, WEIGHTS = 2, BOTH = 3 };
 
 static void call(void (*hook)(struct el_pass *, const struct el_node *), struct el_pass *pass,
@@ -624,7 +621,7 @@ static void call(void (*hook)(struct el_pass *, const struct el_node *), struct 
     if (hook) hook(pass, node);
 }
 
-/* No node that is still to come reads it, in this half or a later one. */
+/* No later node reads it, in this half or later. */
 static void drop_after(struct el_pass *pass, const struct el_node *node, int t, enum halves halves)
 {
     const struct value *value = &pass->values[t];
@@ -651,7 +648,7 @@ static void count_param_uses(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-/* Gradients of frozen parameters, of nodes whose kernel gives them with others. */
+/* Frozen parameters' gradients, given by a kernel with others. */
 static void drop_unwanted(struct el_pass *pass, const struct el_node *node)
 {
     for (int i = 0; i < node->n_params; i++) {
@@ -662,8 +659,8 @@ static void drop_unwanted(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-/* Issues a segment's forward once more, up to `node`, whose backward needs it. `node` itself runs again only if its
- * backward reads its own output. No hook is called: the parameters of the segment are there when `node` begins. */
+/* Issues a segment's forward again up to `node`, whose backward needs it; `node` itself only if its backward reads its
+ * own output. Calls no hook: the segment's parameters are present when `node` begins. */
 static void compute_again(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_graph *graph = pass->spec.graph;
