@@ -1,4 +1,3 @@
-/* The gate between modes; see gate.h. */
 #include "runtime/gate/gate.h"
 
 #include <math.h>
@@ -17,7 +16,7 @@ void el_gate_reference_config(const struct el_train_config *config, struct el_tr
     bool has_buffers = el_buffers_are_in(&config->model);
     el_layout_of(config, 0, &layout);
     el_mode_change(&reference, el_mode_reference.info.name);
-    reference.n_devices = layout.n_feeds; /* shares whose means count alike */
+    reference.n_devices = layout.n_feeds; /* shares with equally weighted means */
     reference.n_pieces = config->loss_in_replica || has_buffers ? el_layout_pieces(config, &layout) : 1;
     reference.pieces_in_order = config->n_micro > 1;
     reference.broadcast_buffers =
@@ -26,8 +25,8 @@ void el_gate_reference_config(const struct el_train_config *config, struct el_tr
     reference.dp_fix = 0;
     reference.zero = 0;
     reference.bucket_view = reference.device_graph = false;
-    reference.loading = (struct el_loading){0}; /* whoever loads, batches are these */
-    reference.keep_grads = true;                /* they add up over the shares */
+    reference.loading = (struct el_loading){0}; /* loading does not change batches */
+    reference.keep_grads = true;                /* gradients accumulate over shares */
     *reference_p = reference;
 }
 
@@ -88,11 +87,11 @@ static double relative_l2(const double *x, const double *reference, int64_t n)
     return norm > 0 ? sqrt(difference / norm) : INFINITY;
 }
 
-/* What is compared, array by array. */
+/* Compares array by array. */
 struct comparison {
     const double *grads, *reference; /* of the next one */
     double worst;
-    char *name; /* whose it is */
+    char *name; /* of the worst one */
     size_t name_bytes;
 };
 
@@ -100,7 +99,7 @@ static void compare(struct comparison *c, const struct el_param *array, int copy
 {
     int64_t n = el_shape_count(&array->shape);
     double difference = relative_l2(c->grads, c->reference, n);
-    if (!(difference <= c->worst)) { /* a NaN counts as worst */
+    if (!(difference <= c->worst)) { /* NaN is the worst */
         c->worst = difference;
         snprintf(c->name, c->name_bytes, copy ? "%s of rank %d" : "%s", array->name, copy);
     }

@@ -1,4 +1,3 @@
-/* Reducers; see reducer.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +38,7 @@ int el_chunks_take(const size_t *bytes, int n, size_t limit, int *group)
 struct el_used_map {
     const struct el_shard *shard;
     struct el_comm *comm, *across;
-    int n;                  /* parameters that are not frozen: those of the map */
+    int n;                  /* trained parameters: the map's entries */
     struct el_buffer *sums; /* [n] int32 */
     int32_t *own;           /* [n], in host memory */
 };
@@ -49,7 +48,7 @@ static size_t map_bytes(const struct el_used_map *map)
     return (size_t)map->n * sizeof(int32_t);
 }
 
-/* Over the members of `comm`, and where `across` is not NULL over those of that too. */
+/* Over the members of `comm`, and those of `across` unless NULL. */
 static enum el_status used_map_open(const struct el_shard *shard, struct el_comm *comm, struct el_comm *across,
                                     struct el_used_map **map_p)
 {
@@ -75,7 +74,7 @@ static void used_map_close(struct el_used_map *map)
     free(map);
 }
 
-/* Brings the member's own map to the device and sums it; *op_p is the operation to wait for. Collective. */
+/* Copies the member's map to the device and sums it; *op_p: the operation to wait for. Collective. */
 static void used_map_issue(struct el_used_map *map, struct el_program *program, int *op_p)
 {
     struct el_op_head head = {.label = "map of used parameters", .phase = EL_PHASE_REDUCE};
@@ -93,7 +92,7 @@ static void used_map_issue(struct el_used_map *map, struct el_program *program, 
     el_comm_issue(map->across, program, &op, op_p);
 }
 
-/* After a step that summed it. Blocking. Errors: EL_ERR_INTERNAL where another member used what this one did not. */
+/* After such a step; blocking. Errors: EL_ERR_INTERNAL: another member used a parameter that this one did not. */
 static enum el_status used_map_check(const struct el_used_map *map)
 {
     const struct el_param *params = map->shard->graph->params;
@@ -110,8 +109,7 @@ static enum el_status used_map_check(const struct el_used_map *map)
     return EL_OK;
 }
 
-/* The parameters that should have gradients and get none, for a message: "'side.weight' and 1 more"; "": there are
- * none. */
+/* Trained parameters without gradients, for a message: "'side.weight' and 1 more"; "": none. */
 static void used_map_missing(const struct el_graph *graph, char *text, size_t bytes)
 {
     int n = 0, first = 0;
@@ -128,35 +126,35 @@ static void used_map_missing(const struct el_graph *graph, char *text, size_t by
 struct bucket {
     struct el_buffer *buffer;
     int64_t count; /* elements */
-    int first;     /* of its parameters in `placed` */
+    int first;     /* its first parameter in `placed` */
     int n_params;
-    int n_pending;  /* gradients that have not arrived, while a step is issued */
-    int reduced_op; /* the step's last operation on it */
+    int n_pending;  /* pending gradients of the current step */
+    int reduced_op; /* its last operation in the step */
 };
 
-/* Where a parameter's gradient goes. */
+/* A gradient's place. */
 struct slot {
     int bucket;
-    int64_t offset; /* in it, in elements */
+    int64_t offset; /* in the bucket, in elements */
 };
 
 struct el_reducer {
     struct el_reducer_spec spec;
     int n_params;
-    int n_order; /* parameters that are not frozen: only they have places in buckets */
-    int *order;  /* [n_order]: as gradients became ready, or as registered before that is known */
+    int n_order; /* trained parameters; others have no place */
+    int *order;  /* [n_order]: as gradients became ready; before that is known, as registered */
     int n_ready;
     struct slot *slots; /* [n_params] */
-    int *placed;        /* [n_order], bucket by bucket, in the order of their places */
+    int *placed;        /* [n_order], by bucket and place */
     int n_buckets;
-    struct bucket *buckets; /* [n_params], of which n_buckets are there */
+    struct bucket *buckets; /* [n_params], the first n_buckets in use */
     /* The step being issued. */
     struct el_program *program;
     const struct el_view *grads;
     int next_bucket;
     bool *arrived;  /* [n_params] */
     int map_op;     /* the map's operation, -1: none yet */
-    bool map_known; /* by an earlier step */
+    bool map_known; /* from an earlier step */
     bool unfinished;
     struct el_used_map *map; /* NULL: unused parameters are a failure */
 };
@@ -216,7 +214,7 @@ void el_reducer_close(struct el_reducer *reducer)
     free(reducer);
 }
 
-/* Places in bucket b, of the parameters whose group it is. */
+/* Places group `of_group` in bucket b. */
 static void fill_bucket(struct el_reducer *reducer, int b, const int *group, int of_group, int first)
 {
     struct bucket *bucket = &reducer->buckets[b];
@@ -230,7 +228,7 @@ static void fill_bucket(struct el_reducer *reducer, int b, const int *group, int
     }
 }
 
-/* Gives each parameter its place, and says how many buckets there are. */
+/* Assigns places; *n_p: number of buckets. */
 static enum el_status assign(struct el_reducer *reducer, const size_t *limits, int n_limits, int *n_p)
 {
     const struct el_shard *shard = reducer->spec.shard;
@@ -247,7 +245,7 @@ static enum el_status assign(struct el_reducer *reducer, const size_t *limits, i
     return status;
 }
 
-/* How sums come about within `comm`: by which verb, and whether members then give each other their parts. */
+/* How a sum forms within `comm`: the verb, and whether members then exchange their parts. */
 static const struct {
     enum el_comm_verb verb;
     bool in_parts, back;
@@ -255,21 +253,20 @@ static const struct {
             [EL_REDUCER_OWN] = {EL_COMM_REDUCE_SCATTER, true, false},
             [EL_REDUCER_FIRST] = {EL_COMM_REDUCE, false, false}};
 
-/* Whether each member has a part of a bucket for itself: for good, or to take it across. */
+/* Whether each member has its own part of a bucket, at the end or for the reduction across. */
 static bool in_parts(const struct el_reducer_spec *spec)
 {
     return spec->end == EL_REDUCER_OWN || (ends[spec->end].in_parts && spec->across && el_comm_size(spec->across) > 1);
 }
 
-/* Elements behind a bucket's last, so that all parts are equal. */
+/* Elements after a bucket's last, so that parts are equal. */
 static int64_t padding(const struct el_reducer_spec *spec, int64_t count)
 {
     int64_t n = el_comm_size(spec->comm);
     return (n - count % n) % n;
 }
 
-/* Means come of the collective; or, where gradients are cast to a smaller type, they are divided before that, as
- * PyTorch's bf16_compress_hook does. */
+/* The collective averages; gradients cast to a smaller type are divided before, as in PyTorch's bf16_compress_hook. */
 static bool divides(const struct el_reducer_spec *spec)
 {
     return spec->average && el_config_reduced(spec->shard->config) != el_config_stored(spec->shard->config);
@@ -280,7 +277,7 @@ static bool averages(const struct el_reducer_spec *spec)
     return spec->average && !divides(spec);
 }
 
-/* As in PyTorch a step whose reduction did not end is noticed when the next one is prepared. */
+/* As in PyTorch an unfinished reduction is noticed when the next step is prepared. */
 static enum el_status check_finished(const struct el_reducer *reducer)
 {
     const struct el_shard *shard = reducer->spec.shard;
@@ -331,7 +328,8 @@ void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, co
     for (int b = 0; b < reducer->n_buckets; b++) reducer->buckets[b].n_pending = reducer->buckets[b].n_params;
 }
 
-/* One operation on elements [first, first + count) of a bucket, or of all members' such parts; behind the last one. */
+/* One operation on elements [first, first + count) of a bucket, or on all members' such parts, after the bucket's last
+ * operation. */
 static void launch(struct el_reducer *reducer, struct bucket *bucket, struct el_comm *comm, struct el_comm_op op,
                    int64_t first)
 {
@@ -350,7 +348,7 @@ static void launch(struct el_reducer *reducer, struct bucket *bucket, struct el_
     el_program_fail(reducer->program, el_comm_issue(comm, reducer->program, &op, &bucket->reduced_op));
 }
 
-/* Within the process, across processes, and where all get the sums within it again. */
+/* Within the process, across processes, and back within the process if all get the sums. */
 static void reduce_across(struct el_reducer *reducer, struct bucket *bucket)
 {
     const struct el_reducer_spec *spec = &reducer->spec;
@@ -392,7 +390,7 @@ void el_reducer_own(const struct el_reducer *reducer, int p, int64_t *first_p, i
     *count_p = end > *first_p ? end - *first_p : 0;
 }
 
-/* Of these parameters, gradients that have arrived: into their bucket, or back from it what is this member's own. */
+/* Copies arrived gradients of these parameters into their bucket, or this member's own back. */
 static void copy(const struct el_reducer *reducer, const int *params, int n, bool back)
 {
     const struct el_reducer_spec *spec = &reducer->spec;
@@ -414,7 +412,7 @@ static void copy(const struct el_reducer *reducer, const int *params, int n, boo
     el_together_end(&copies);
 }
 
-/* Launches the next bucket's reduction; what comes after it on the compute stream does not wait. */
+/* Launches the next bucket's reduction; later ops on the compute stream do not wait. */
 static void reduce_next(struct el_reducer *reducer)
 {
     const struct el_reducer_spec *spec = &reducer->spec;
@@ -432,7 +430,7 @@ static void reduce_next(struct el_reducer *reducer)
     reducer->next_bucket++;
 }
 
-/* Launches what is complete, in order; behind the last bucket the map. */
+/* Launches complete buckets in order, then the map. */
 static void launch_complete(struct el_reducer *reducer)
 {
     while (reducer->next_bucket < reducer->n_buckets && reducer->buckets[reducer->next_bucket].n_pending == 0)

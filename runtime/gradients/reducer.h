@@ -1,33 +1,26 @@
-/* A reducer: sums gradients in buckets over the members of a communicator while backward runs. Or over those of
- * several processes that have several members each: `comm` is among a process's members, `across` among those of the
- * same place in all processes. Then either all take part (reduce-scatter, an all-reduce of each part across,
- * all-gather: each member moves as many bytes as in one ring of all), or the first of each process for the others
- * (reduce, all-reduce across), and the others get no sums.
+/* A reducer: sums gradients in buckets over a communicator's members during backward. Or over several processes with
+ * several members each: `comm` is within a process, `across` among the same places in all processes. Then either all
+ * take part (reduce-scatter, an all-reduce of each part across, all-gather: as many bytes per member as in one ring),
+ * or each process's first member reduces for the others (reduce, all-reduce across), which get no sums.
  *
  *     el_reducer_open(&spec, &reducer);
- *     el_reducer_group(reducer, limits, 2);                 when no program exists: which gradients share a bucket
- *     el_reducer_place(reducer, param)                      where a gradient is to be written, with views
+ *     el_reducer_group(reducer, limits, 2);                 while no program exists: assigns gradients to buckets
+ *     el_reducer_place(reducer, param)                      where to write a gradient, with views
  *     el_reducer_begin(reducer, program, grads);            a step is issued ...
  *     ... el_reducer_ready(reducer, param);                 each gradient's last contribution is issued (a pass's hook)
  *     el_reducer_finish(reducer);                           ... grads[] hold the sums
  *     el_reducer_close(reducer);
  *
- * A gradient that is ready is copied into its bucket; a bucket that is full is summed by one all-reduce on the
- * communicator's stream. Buckets are launched in their order, however they fill, so that all members launch the same;
- * at the end sums are copied back to the gradients: all of them, or, where it ends so, those that are the member's own.
- * It remembers in which order gradients became ready: the next grouping goes by it, the first one by the order of the
- * parameters.
- *
- * With views grads[] are places in the buckets: nothing is copied. Each grouping gives other places. Frozen parameters
- * have none.
- *
- * Shapes: grads[n_params] of the shard's graph, each of its parameter's elements. Units: bytes.
- * Timing: begin, ready and finish put ops into the program: on the compute stream, and on the communicator's.
- * Memory: a bucket a group, from group to the next group or close (tag bucket), of the communicator's own
- * (el_comm_alloc; rounded up to whole elements a member of `comm`, where parts go across); nothing is allocated in a
- * step; with spec.unused a map beside them. Ownership: shard, communicator and grads are the caller's. Threads: the
- * worker's. Errors: building errors are the program's; EL_ERR_OOM, EL_ERR_HOST_MEMORY.
- */
+ * A ready gradient is copied into its bucket, and a full bucket is summed by one all-reduce on the communicator's
+ * stream. Buckets are launched in order, so that all members launch the same; then sums (all, or the member's own) are
+ * copied back. The order in which gradients became ready determines the next grouping; the first uses the parameters'
+ * order. With views grads[] are places in the buckets, which each grouping changes; nothing is copied. Frozen
+ * parameters have no place.
+ * Shapes: grads[n_params] of the shard's graph. Units: bytes. begin, ready and finish add ops on the compute stream and
+ * the communicator's. Memory: a bucket per group until the next grouping or close (tag bucket), from el_comm_alloc,
+ * padded to whole elements per member if parts go across; nothing within a step; with spec.unused a map. Ownership:
+ * shard, communicator and grads are the caller's. Threads: the worker's. Errors: issuing errors are the program's;
+ * EL_ERR_OOM, EL_ERR_HOST_MEMORY. */
 #pragma once
 
 #include <stddef.h>
@@ -37,31 +30,31 @@
 
 struct el_reducer;
 
-/* What is done about parameters that get no gradient. Both others put zeros into their places at a step's first
- * gradient, and leave those parameters without one. */
+/* Parameters without gradient. Find and static put zeros into their places at the step's first gradient, and leave them
+ * without one. */
 enum el_reducer_unused {
-    EL_UNUSED_FAIL,  /* a bucket that waits for one is never summed; the next grouping fails */
-    EL_UNUSED_FIND,  /* in every step members sum a map of what they used (el_used_map). Buckets are never regrouped:
-                      * they go by the order of parameters, the last bucket first */
-    EL_UNUSED_STATIC /* the first step's map holds for all steps; in later groupings they come last */
+    EL_UNUSED_FAIL, /* their bucket is never summed, and the next grouping fails */
+    EL_UNUSED_FIND, /* members sum a map of used parameters in every step (el_used_map). Buckets are never regrouped: in
+                       the order of parameters, last bucket first */
+    EL_UNUSED_STATIC /* the first step's map holds for all steps; in later groupings they are last */
 };
 
-/* Who has which sums in the end. */
+/* Who has which sums at the end. */
 enum el_reducer_end {
-    EL_REDUCER_ALL,  /* every member all of them */
-    EL_REDUCER_OWN,  /* every member a range of its own of each bucket (el_reducer_own) */
-    EL_REDUCER_FIRST /* the first of `comm` all of them, the others none */
+    EL_REDUCER_ALL,  /* every member all */
+    EL_REDUCER_OWN,  /* every member its own range of each bucket (el_reducer_own) */
+    EL_REDUCER_FIRST /* the first of `comm` all, others none */
 };
 
 struct el_reducer_spec {
-    const struct el_shard *shard; /* whose gradients */
-    struct el_comm *comm;         /* among those that sum */
-    struct el_comm *across;       /* NULL: they are all of `comm` */
+    const struct el_shard *shard; /* with the gradients */
+    struct el_comm *comm;         /* the summing members */
+    struct el_comm *across;       /* NULL: `comm` has all members */
     enum el_reducer_end end;
-    bool average; /* means of the members' gradients, not sums; with `across` over its members alone */
-    bool views;   /* gradients are born in the buckets */
+    bool average; /* means instead of sums; with `across` over its members only */
+    bool views;   /* gradients are written in the buckets */
     enum el_reducer_unused unused;
-    bool finds;   /* EL_UNUSED_FIND can be asked for: failures say so */
+    bool finds;   /* failures may recommend EL_UNUSED_FIND */
     bool overlap; /* launch full buckets during backward; false: all at the end */
 };
 
@@ -69,59 +62,52 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
 /* NULL is legal. */
 void el_reducer_close(struct el_reducer *reducer);
 
-/* A bucket is closed when it has reached its limit: the first one limits[0], the second limits[1], all later ones the
- * last limit. {0}: a bucket a parameter; {SIZE_MAX}: one for all. Collective in that all members group alike. Errors:
- * EL_ERR_INVALID naming the parameters for which the step before waited in vain. */
+/* A bucket is closed when it reaches its limit: limits[0], limits[1], ..., the last one for all later buckets. {0}: a
+ * bucket per parameter; {SIZE_MAX}: one bucket. All members must group alike. Errors: EL_ERR_INVALID naming parameters
+ * that got no gradient in the step before. */
 enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits, int n_limits);
-/* As DistributedDataParallel does in a round of steps: all in one bucket at first, later by the configuration's limits.
- */
+/* DistributedDataParallel's grouping by round: first one bucket, later the configuration's limits. */
 enum el_status el_reducer_group_round(struct el_reducer *reducer, int round);
-/* A parameter's place in its bucket, until the next grouping. Its contents are undefined after a grouping. */
+/* A parameter's place in its bucket until the next grouping; undefined contents after a grouping. */
 struct el_view el_reducer_place(const struct el_reducer *reducer, int param);
 
 void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads);
-/* The elements of a gradient that are this member's own in the end, [*first_p, *first_p + *count_p): all, some or none.
- */
+/* This member's own elements of a gradient at the end: [*first_p, *first_p + *count_p), maybe none. */
 void el_reducer_own(const struct el_reducer *reducer, int param, int64_t *first_p, int64_t *count_p);
-/* `reducer` as el_pass_spec's hook has it, once a parameter and step: a second time is EL_ERR_INVALID. The gradient's
- * view is read from what begin was given: a pass may have filled it in since. With views it is the parameter's place.
- */
+/* For el_pass_spec's hook, with `reducer` as context, once per parameter and step; again: EL_ERR_INVALID. Reads the
+ * gradient's view from begin's grads, which a pass may have set since. With views it is the parameter's place. */
 void el_reducer_ready(void *reducer, int param);
 void el_reducer_finish(struct el_reducer *reducer);
-/* After a step: whether what was taken to be unused is so for all members. Blocking. */
+/* After a step: whether parameters taken as unused are unused by all members. Blocking. */
 enum el_status el_reducer_check(const struct el_reducer *reducer);
 
-/* How tensors are put together for communication. Two algorithms of PyTorch's, which differ (docs/semantics.md):
+/* Grouping tensors for communication, by two algorithms of PyTorch (docs/semantics.md):
  *
- *     el_buckets_assign   the reducer's (ddp): a bucket is closed after the tensor that makes it reach its limit, so
- *                         that it may exceed it
- *     el_chunks_take      take_tensors (dp's broadcast and reduce): a chunk is closed before the tensor that would
- *                         overflow it
+ *     el_buckets_assign   the reducer's (ddp): a bucket is closed after the tensor that reaches its limit, and may
+ * exceed it el_chunks_take      take_tensors (dp's broadcast and reduce): a chunk is closed before the tensor that
+ * would exceed it
  *
  * Source: torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size; torch/_utils.py, _take_tensors.
- * Known answer: ResNet-18 at a cap of 25 MiB (pytorch#48880), in tests/unit/test_buckets.c. Pure functions.
- */
+ * Known answer: ResNet-18 at a cap of 25 MiB (pytorch#48880), in tests/unit/test_buckets.c. Pure functions. */
 
-/* group[i] is the bucket of order[i]; both have n entries. `bytes` is indexed by tensor. The limits are used in turn,
- * the last one for all further buckets. Returns the number of buckets. */
+/* group[i]: the bucket of order[i], n entries each; `bytes` by tensor. Limits apply in turn, the last one to all later
+ * buckets. Returns the number of buckets. */
 int el_buckets_assign(const size_t *bytes, const int *order, int n, const size_t *limits, int n_limits, int *group);
 
-/* group[i] is the chunk of tensor i. Returns the number of chunks. */
+/* group[i]: the chunk of tensor i. Returns the number of chunks. */
 int el_chunks_take(const size_t *bytes, int n, size_t limit, int *group);
 
-/* The map by which members tell each other which parameters they used in a step: DDP's, with find_unused_parameters. An
- * integer a parameter that is not frozen, 1 where a gradient came; summed over the members, 0 where nobody has one.
+/* The map of DDP's find_unused_parameters: an integer per trained parameter, 1 if a gradient came, summed over members;
+ * 0: nobody has one.
  *
  *     el_used_map_open(shard, comm, NULL, &map);
- *     el_used_map_issue(map, program, &op);     in a step, when all buckets are on their way
+ *     el_used_map_issue(map, program, &op);     in a step, after all buckets
  *     el_used_map_check(map);                   between steps
  *     el_used_map_close(map);
  *
- * A step is captured, so what it does about a parameter is known before it runs: what a member does not use nobody
- * does. check holds the map to that.
- *
- * Memory: 4 bytes a parameter, of the communicator's own (tag bucket). Ownership: shard and communicator are the
- * caller's. Threads: the worker's. Errors: EL_ERR_OOM, EL_ERR_HOST_MEMORY; of issue the program's.
- */
+ * A captured step must know unused parameters before it runs: it assumes that all members use the same ones, and check
+ * verifies that.
+ * Memory: 4 bytes per parameter, from el_comm_alloc (tag bucket). Ownership: shard and communicator are the caller's.
+ * Threads: the worker's. Errors: EL_ERR_OOM, EL_ERR_HOST_MEMORY; issue's are the program's. */
 
 struct el_used_map;

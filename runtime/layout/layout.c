@@ -5,7 +5,7 @@
 #include "runtime/layout/config.h"
 #include "runtime/layout/layout.h"
 
-/* Neighbours, as all workers have as many; of several processes each has one. */
+/* Adjacent: all workers have equally many devices; with several processes each has one worker. */
 int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p)
 {
     int n = layout->n_devices / layout->n_workers;
@@ -20,7 +20,7 @@ int el_layout_of_process(const struct el_layout *layout, int process, int *first
     return process < layout->n_processes ? n : 0;
 }
 
-/* Samples as tensor.chunk cuts a worker's share of each micro-step among its devices. */
+/* Samples of a worker's share of each micro-step, cut among its devices by tensor.chunk. */
 static int64_t samples_of(const struct el_layout *layout, int worker, int place, int n)
 {
     int64_t samples = 0;
@@ -33,7 +33,7 @@ static int64_t samples_of(const struct el_layout *layout, int worker, int place,
     return samples;
 }
 
-/* A feed's, of all micro-steps. */
+/* A feed's, in all micro-steps. */
 static int64_t loaded_of(const struct el_layout *layout, int feed)
 {
     int64_t samples = 0;
@@ -105,7 +105,7 @@ int el_layout_stride(const struct el_layout *layout)
     return el_layout_per_copy(layout) * layout->n[EL_AXIS_SHARD];
 }
 
-/* Copies of the model follow one another, and the first one's devices are owners. */
+/* Copies of the model are consecutive, and the first one's devices are owners. */
 int el_layout_source(const struct el_layout *layout, int device)
 {
     return device % el_layout_stride(layout);
@@ -161,7 +161,7 @@ void el_layout_one_device(const struct el_train_config *config, int n_processes,
     *layout_p = uncut(config, 1, 1, n_processes);
 }
 
-/* Along data stand those that have samples. */
+/* Devices along data are those with samples. */
 static void share_out(const struct el_train_config *config, int n_workers, int n_processes, struct el_layout *layout_p)
 {
     *layout_p = uncut(config, config->n_devices, n_workers, n_processes);
@@ -204,8 +204,7 @@ void el_layout_sharded(const struct el_train_config *config, int n_processes, un
     layout_p->split = split;
 }
 
-/* As many copies as the mesh has along data; of a copy's devices the mesh has `given` along one axis, and the rest
- * stands along the other. */
+/* The mesh's number of copies along data; in a copy `given` along one axis, the rest along the other. */
 static void cut_along(const struct el_train_config *config, enum el_axis rest, enum el_axis given, int n_processes,
                       struct el_layout *layout_p)
 {

@@ -1,4 +1,4 @@
-/* Where a model is cut; see parts.h. */
+/* Cuts a model (parts.h). */
 #include "runtime/layout/parts.h"
 
 #include <math.h>
@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what a node weighs ---- */
+/* A node's weight. */
 
-/* FLOPs of a part of one node by itself, forward and backward, for one sample: its pass is issued on a simulated
- * device. */
+/* FLOPs of one node, forward and backward, per sample, from its pass on a simulated device. */
 static enum el_status flops_of(const struct el_train_config *config, const struct el_graph *part, bool is_first,
                                struct el_device *device, double *flops_p)
 {
@@ -42,7 +41,7 @@ done:
     return status;
 }
 
-/* Nodes that share a parameter cannot be parted: the first one has the weight of all. */
+/* Nodes that share a parameter stay together: the first one has their total weight. */
 static enum el_status weigh(const struct el_train_config *config, const struct el_graph *model,
                             struct el_device *device, int node, double *weight_p)
 {
@@ -59,20 +58,20 @@ static enum el_status weigh(const struct el_train_config *config, const struct e
     return status;
 }
 
-/* ---- where to cut ---- */
+/* Where to cut. */
 
 /* Part `k` begins at node first[k]; first[n] is the number of nodes. */
 struct cuts {
     int n, first[EL_PARTS_MAX + 1];
 };
 
-/* The least that the heaviest of some parts can weigh, where the last one ends before a node, and where it begins. */
+/* For parts that end before a node: the minimum of the largest weight, and the last one's first node. */
 struct end {
     double least;
     int begin;
 };
 
-/* ends[n + 1][n_nodes + 1], by the number of parts; a part is never empty. */
+/* ends[n + 1][n_nodes + 1], by the number of parts, none of them empty. */
 static void balance(const double *weights, int n_nodes, struct end *ends, struct cuts *cuts)
 {
     for (int end = 0; end <= n_nodes; end++) ends[end].least = end == 0 ? 0 : INFINITY;
@@ -84,7 +83,7 @@ static void balance(const double *weights, int n_nodes, struct end *ends, struct
             best->least = INFINITY;
             for (int begin = end - 1; begin >= 0; begin--) {
                 part += weights[begin];
-                if (part >= best->least) break; /* it only gets heavier */
+                if (part >= best->least) break; /* weights only grow */
                 double heaviest = part > fewer[begin].least ? part : fewer[begin].least;
                 if (heaviest < best->least) *best = (struct end){heaviest, begin};
             }
@@ -160,7 +159,7 @@ static enum el_status cut_up(const struct el_train_config *config, struct el_par
     return EL_OK;
 }
 
-/* What each stage holds. */
+/* Each stage's parts. */
 static enum el_status fill_stages(struct el_parts *parts)
 {
     for (int s = 0; s < parts->n_stages; s++) {
@@ -184,7 +183,7 @@ const struct el_graph *el_parts_of(const struct el_parts *parts, const struct el
     return el_parts_piece(parts, spot)->stage[spot->at[EL_AXIS_STAGE]];
 }
 
-/* Its parts are cut where the whole model's are: it has the same nodes. */
+/* A piece is cut at the same nodes as the whole model. */
 static enum el_status open_piece(const struct el_train_config *config, const struct el_parts *whole, int n,
                                  struct el_parts *piece)
 {

@@ -1,4 +1,4 @@
-/* Schedules that are known by name; see schedule.h. */
+/* Named schedules, their check, and schedules from files (schedule.h). */
 #include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -9,14 +9,11 @@
 #include "runtime/layout/config.h"
 #include "runtime/layout/schedule.h"
 
-/* Whether a schedule can be run: every part goes forward and back with every micro-batch once, and no device waits for
- * ever, neither for what it needs nor for room in a mailbox.
- *
- * The rows are gone through as the devices will: each does its actions in turn, waits for what an action needs, and
- * then, where a message goes to another device, for room in that one's mailbox. Messages of a device are taken in the
- * order in which it sends them: what was sent before the one that is needed is taken with it. Devices that wait for one
- * another only so come to the same end however long their actions take, so that going through them once says what every
- * run will do. */
+/* The check: every part goes forward and back once with every micro-batch, and no device waits forever for its needs or
+ * for room in a mailbox.
+ * It simulates the devices: each does its actions in order, waits for what an action needs, and, before sending, for
+ * room in the receiver's mailbox. A device's messages are received in sending order, earlier ones with the needed one.
+ * The outcome does not depend on durations, so that one simulation holds for every run. */
 
 char el_action_letter(enum el_action_kind kind)
 {
@@ -29,7 +26,7 @@ const char *el_action_text(struct el_action action, char text[16])
     return text;
 }
 
-/* ---- each once ---- */
+/* Each once. */
 
 struct counts {
     unsigned char of[EL_PARTS_MAX][EL_MICRO_MAX][EL_ACTION_KINDS];
@@ -77,7 +74,7 @@ static enum el_status check_counts(const struct el_schedule *schedule, const cha
     return status;
 }
 
-/* ---- nobody waits for ever ---- */
+/* No infinite wait. */
 
 enum { ROOM_MAX = 63, FORWARD = 0, INPUTS = 1, WAYS = 2 };
 
@@ -88,24 +85,24 @@ struct link {
 
 struct run {
     const struct el_schedule *schedule;
-    int room; /* 0: without limit */
+    int room; /* 0: no limit */
     int next[EL_PARTS_MAX];
-    bool computed[EL_PARTS_MAX]; /* of the next action only its message is still to be sent */
+    bool computed[EL_PARTS_MAX]; /* the next action still has to send its message */
     bool done[EL_PARTS_MAX][EL_MICRO_MAX][WAYS], sent[EL_PARTS_MAX][EL_MICRO_MAX][WAYS];
-    int number[EL_PARTS_MAX][EL_MICRO_MAX][WAYS]; /* of the message among those of its link */
+    int number[EL_PARTS_MAX][EL_MICRO_MAX][WAYS]; /* of the message in its link */
     struct link links[EL_PARTS_MAX][EL_PARTS_MAX];
 };
 
 static bool action_goes_back(enum el_action_kind kind);
 
-/* The part that an action waits for; -1: none. */
+/* The part that an action needs; -1: none. */
 static int part_before(const struct run *run, struct el_action action)
 {
     if (action.kind == EL_ACTION_FORWARD) return action.part - 1;
     return action_goes_back(action.kind) && action.part + 1 < run->schedule->n_parts ? action.part + 1 : -1;
 }
 
-/* A part's way back with a micro-batch, whole or for inputs: one of the two is there. */
+/* A part's backward of a micro-batch, whole or for inputs, whichever exists. */
 static struct el_action way_back(const struct el_schedule *schedule, int part, int micro)
 {
     const struct el_action *action = schedule->actions[schedule->device[part]];
@@ -113,7 +110,7 @@ static struct el_action way_back(const struct el_schedule *schedule, int part, i
     return *action;
 }
 
-/* What is missing before it can begin. */
+/* What it still waits for. */
 static bool lacks(const struct run *run, struct el_action action, struct el_action *missing_p)
 {
     int way = action_goes_back(action.kind) ? INPUTS : FORWARD, before = part_before(run, action);
@@ -158,7 +155,7 @@ static bool put_message(struct run *run, struct el_action action)
     return true;
 }
 
-/* As far as the device comes; whether it did anything. */
+/* Advances a device as far as possible; returns whether it did anything. */
 static bool advance(struct run *run, int device)
 {
     const struct el_schedule *schedule = run->schedule;
@@ -179,7 +176,7 @@ static bool advance(struct run *run, int device)
     return moved;
 }
 
-/* The first device that never comes to its end; -1: all do. */
+/* The first device that never finishes; -1: none. */
 static int find_stuck(struct run *run, int room)
 {
     const struct el_schedule *schedule = run->schedule;
@@ -213,8 +210,8 @@ static enum el_status find_room(struct el_schedule *schedule, struct run *run, c
                    ROOM_MAX);
 }
 
-/* Whether the table is whole and nobody waits for ever; fills in `room`. `name`: for messages, in
- * which an action is told as PyTorch does ("3B0": part 3, backward, micro-batch 0). */
+/* Checks a table and sets `room`. `name`: for messages, with PyTorch's names of actions ("3B0": part 3, backward,
+ * micro-batch 0). */
 static enum el_status el_schedule_check(struct el_schedule *schedule, const char *name)
 {
     EL_TRY(check_counts(schedule, name));
@@ -226,10 +223,10 @@ static enum el_status el_schedule_check(struct el_schedule *schedule, const char
     return status;
 }
 
-/* Schedules from files: the compute table that torch.distributed.pipelining writes (_dump_csv, compute_only): a row a
- * rank, a cell an action, as "2F0": stage (our part) 2, forward, micro-batch 0; B a backward, I and W its halves for
- * inputs and for weights; an empty cell a time in which the rank waits; "(0F5;7B1)OVERLAP_F_B" two actions that PyTorch
- * lets overlap: here one after the other. Which rank has a stage is said by the row in which it stands. */
+/* Schedules from files, in torch.distributed.pipelining's compute table (_dump_csv, compute_only): a row per rank, a
+ * cell per action: "2F0" is stage (our part) 2, forward, micro-batch 0; B is backward, I and W its halves for inputs
+ * and weights; an empty cell waits; "(0F5;7B1)OVERLAP_F_B" is two actions that PyTorch may overlap, here in order. A
+ * stage belongs to the rank in whose row it is. */
 
 enum { TABLE_BYTES_MAX = 16 << 20 }; /* the largest schedule has some thousand cells */
 
@@ -239,7 +236,7 @@ bool el_schedule_is_file(const char *name)
     return length > 4 && strcmp(name + length - 4, ".csv") == 0;
 }
 
-/* Where the reader stands, both counted from 1. */
+/* Position, from 1. */
 struct reader {
     struct el_schedule *schedule;
     const char *path;
@@ -252,12 +249,12 @@ static enum el_status fail_cell(const struct reader *reader, const char *text, c
                    reader->cell, text, why);
 }
 
-/* A number below `end` at *text_p, which goes behind it; -1: there is none. */
+/* A number below `end` at *text_p, which is moved after it; -1: none. */
 static int take_number(const char **text_p, int end)
 {
     int number = -1;
     for (; isdigit((unsigned char)**text_p); (*text_p)++) {
-        if (number >= end) continue; /* too large already */
+        if (number >= end) continue; /* already too large */
         number = (number < 0 ? 0 : number * 10) + (**text_p - '0');
     }
     return number;
@@ -296,7 +293,7 @@ static enum el_status read_action(const struct reader *reader, const char *text)
     return schedule_add(reader->schedule, reader->row - 1, action);
 }
 
-/* Without blanks around it, in place. */
+/* Trims blanks in place. */
 static char *trim(char *text)
 {
     while (isspace((unsigned char)*text)) text++;
@@ -382,11 +379,11 @@ const struct el_schedule_kind *el_schedule_list(void)
     return kinds;
 }
 
-/* Adds an action to a device's row. Errors: EL_ERR_HOST_MEMORY. */
+/* Appends an action to a device's row. Errors: EL_ERR_HOST_MEMORY. */
 static enum el_status schedule_add(struct el_schedule *schedule, int device, struct el_action action)
 {
     int n = schedule->n_actions[device];
-    if ((n & (n - 1)) == 0) { /* full: twice as many */
+    if ((n & (n - 1)) == 0) { /* full: double it */
         struct el_action *more = realloc(schedule->actions[device], (n ? 2 * (size_t)n : 1) * sizeof *more);
         if (!more) return el_fail_errno("a schedule of %d actions", n);
         schedule->actions[device] = more;
@@ -395,15 +392,15 @@ static enum el_status schedule_add(struct el_schedule *schedule, int device, str
     return EL_OK;
 }
 
-/* ---- rows by formula, as torch.distributed.pipelining's _get_1f1b_rank_ops has them ---- */
+/* Rows by formula, as in torch.distributed.pipelining's _get_1f1b_rank_ops. */
 
-/* Micro-batches go in rounds: a device does those of a round with one of its parts, then with the next one. */
+/* Micro-batches go in rounds: a device does a round with one of its parts, then with the next. */
 struct rounds {
     int device, n_local; /* parts of the device */
     int n_in_round, n_all;
 };
 
-/* The `step`-th forward, or backward, whose parts come in turn from the last one. */
+/* The `step`-th forward, or backward, in which parts come from last to first. */
 static struct el_action nth(const struct el_schedule *schedule, const struct rounds *rounds, enum el_action_kind kind,
                             int step)
 {
@@ -415,7 +412,7 @@ static struct el_action nth(const struct el_schedule *schedule, const struct rou
                               .micro = of_round * rounds->n_in_round + step % rounds->n_in_round};
 }
 
-/* How many forwards come before the first backward. */
+/* Forwards before the first backward. */
 static int count_ahead(const struct el_schedule *schedule, const struct el_schedule_kind *kind,
                        const struct rounds *rounds)
 {
@@ -423,8 +420,8 @@ static int count_ahead(const struct el_schedule *schedule, const struct el_sched
     return kind->lead == 0 || ahead > rounds->n_all ? rounds->n_all : ahead;
 }
 
-/* The first device's weights come with the inputs, and each later one's so many backwards later: as long as the way of
- * its gradients to the first device and back, which it would wait. */
+/* The first device does weights right after inputs, each later one so many backwards later: while its gradients travel
+ * to the first device and back, when it would wait. */
 static enum el_status fill_row(struct el_schedule *schedule, const struct el_schedule_kind *kind,
                                const struct rounds *rounds)
 {
@@ -467,7 +464,7 @@ static enum el_status fill(struct el_schedule *schedule, const struct el_schedul
     return EL_OK;
 }
 
-/* ---- open, close, questions ---- */
+/* Open, close, questions. */
 
 static const struct el_schedule_kind *find(const char *name)
 {
@@ -531,7 +528,7 @@ void el_schedule_close(struct el_schedule *schedule)
     *schedule = (struct el_schedule){0};
 }
 
-/* Whether it goes back: whole, or for inputs. */
+/* Backward, whole or for inputs. */
 static bool action_goes_back(enum el_action_kind kind)
 {
     return kind == EL_ACTION_BACKWARD || kind == EL_ACTION_BACKWARD_INPUTS;

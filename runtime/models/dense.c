@@ -1,24 +1,20 @@
 /* Models of linear layers over features.
- *
- * mlp: with ReLU between them; all parameters are in matrices, so communication weighs heavily. branch: mlp with a
- * layer that no step goes through, as the auxiliary classifier of a model whose loss leaves it out: its parameters get
- * no gradients, for which ddp has to be told to look (--find-unused). toy: 10-10-5 with its ReLU, the model of many
- * tutorials on DDP and model parallelism; squared error against one-hot labels. linear: one layer, 10-10; squared
- * error. The smallest thing that can be trained: what is left is the harness. */
+ * mlp: with ReLU between them; all parameters are matrices, so that communication is heavy. branch: mlp with a layer
+ * outside of the loss, like an unused auxiliary classifier: its parameters get no gradients, and ddp needs
+ * --find-unused. toy: 10-10-5 with ReLU, of many DDP and model-parallel tutorials; mse against one-hot labels. linear:
+ * 10-10, mse; the overhead of the harness. */
 #include <stdio.h>
 
 #include "runtime/models/internal.h"
 
-/* Of a model that is cut across its layers: the odd ones have some of their outputs on each device, and the even ones
- * some of their inputs, and give the sum. */
+/* Tensor parallelism: odd layers are cut by outputs; even ones by inputs, and sum. */
 static enum el_across across(const struct el_graph *graph, int layer)
 {
     if (!graph->n_pieces) return EL_ACROSS_NOT;
     return layer % 2 ? EL_ACROSS_INPUTS : EL_ACROSS_OUTPUTS;
 }
 
-/* The input "features", and after it the configuration's hidden layers with ReLU. Returns the last output; *width_p is
- * its size. */
+/* The input "features" and the hidden layers with ReLU. Returns the last output; *width_p is its size. */
 static int add_hidden(struct el_graph *graph, const struct el_model_config *config, int64_t *width_p)
 {
     const struct el_model_values *hidden = el_model_values(config, "hidden");
@@ -33,7 +29,7 @@ static int add_hidden(struct el_graph *graph, const struct el_model_config *conf
     return y;
 }
 
-/* ---- mlp ---- */
+/* mlp. */
 
 static const struct el_model_size sizes_of_mlp[] = {
     {"features", "input features", 1, 1 << 20, .initial = {1024}, .small = {12}},
@@ -47,7 +43,7 @@ static int build_mlp(const struct el_model_config *config, struct el_graph *grap
     int64_t width;
     int y = add_hidden(graph, config, &width), n = el_model_values(config, "hidden")->n;
     *loss_p = EL_LOSS_CROSS_ENTROPY;
-    /* Classes are whole on each device: behind an even number of layers all of this one is. */
+    /* Classes are whole on each device: after an even number of layers the input is whole. */
     return el_layer_linear_across(graph, "out", y, width, config->classes, false,
                                   n % 2 ? across(graph, n) : EL_ACROSS_NOT);
 }
@@ -59,7 +55,7 @@ const struct el_model el_model_mlp = {.info = {.name = "mlp",
                                                .across = {"hidden"}},
                                       .build = build_mlp};
 
-/* ---- branch ---- */
+/* branch. */
 
 static const struct el_model_size sizes_of_branch[] = {
     {"features", "input features", 1, 1 << 20, .initial = {1024}, .small = {12}},
@@ -68,7 +64,7 @@ static const struct el_model_size sizes_of_branch[] = {
     {.name = NULL},
 };
 
-static const double SIDE_BOUND = 0.1; /* of weights that nobody reads */
+static const double SIDE_BOUND = 0.1; /* of unread weights */
 
 static int build_branch(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p)
 {
@@ -87,7 +83,7 @@ const struct el_model el_model_branch = {.info = {.name = "branch",
                                                   .whole = "a layer of it is never gone through"},
                                          .build = build_branch};
 
-/* ---- toy ---- */
+/* toy. */
 
 enum { FEATURES = 10, HIDDEN = 10, TOY_CLASSES = 5, LINEAR_CLASSES = 10 };
 
@@ -114,7 +110,7 @@ const struct el_model el_model_toy = {.info = {.name = "toy",
                                                .classes = TOY_CLASSES},
                                       .build = build_toy};
 
-/* ---- linear ---- */
+/* linear. */
 
 static const struct el_model_size sizes_of_linear[] = {
     {"features", "input features", FEATURES, FEATURES, .initial = {FEATURES}},

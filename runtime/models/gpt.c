@@ -1,17 +1,16 @@
-/* gpt: GPT-2's architecture (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019): tokens and
- * learned positions, blocks of causal self-attention and of two linear layers with GELU between them, each behind a
- * layer norm and added to what came in, a last layer norm, and a head that is the tokens' embedding again. Each token's
- * label is the next one. Cut across its layers, a piece has some of the heads, of the inner layers' outputs and of the
- * vocabulary, and what stands between them whole. Names, their order and initial values are those of Hugging Face's
- * GPT2LMHeadModel: normal with a deviation of 0.02, divided by sqrt(2 layers) where a block's branch ends. Dropout,
- * where it is asked for, is behind the embedding and at the end of each branch; shares of attention are not dropped. */
+/* gpt: GPT-2 (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019): tokens and learned
+ * positions; blocks of causal self-attention and of two linear layers with GELU, each after a layer norm and in a
+ * residual; a last layer norm, and the tied embedding as head. A token's label is the next one. A tensor-parallel piece
+ * has some heads, inner outputs and tokens of the vocabulary, and the rest whole. Names, order and initial values are
+ * Hugging Face's GPT2LMHeadModel: normal with deviation 0.02, divided by sqrt(2 layers) at branches' ends. Dropout:
+ * after the embedding and at branches' ends, not on attention. */
 #include <math.h>
 #include <stdio.h>
 
 #include "runtime/models/internal.h"
 
 static const double DEVIATION = 0.02;
-enum { WIDER = 4 }; /* the inner layer of a block, in terms of its width */
+enum { WIDER = 4 }; /* a block's inner width / its width */
 
 static const struct el_model_size sizes[] = {
     {"layers", "blocks", 1, 1000, .initial = {4}, .small = {2}},
@@ -24,12 +23,12 @@ static const struct el_model_size sizes[] = {
 
 enum { BLOCK_BYTES = 16 };
 
-/* A model in the making. */
+/* A model being built. */
 struct gpt {
     struct el_graph *graph;
     int64_t layers, width, heads, seq, vocab;
     double dropout;
-    char block[BLOCK_BYTES]; /* "h.0.": of the block in work; "": before and behind them */
+    char block[BLOCK_BYTES]; /* "h.0.": the current block; "": outside blocks */
 };
 
 static int param(const struct gpt *gpt, const char *layer, const char *name, const struct el_shape *shape,
@@ -58,7 +57,7 @@ static int add_norm(const struct gpt *gpt, const char *layer, int x)
     return node(gpt, &el_node_layer_norm, layer, x, (int[]){scale, shift}, 2, NULL);
 }
 
-/* w: the whole model's [outputs, inputs], or several such matrices of the same inputs; a file has it transposed, as
+/* w: the whole model's [outputs, inputs], or several such matrices of the same inputs; transposed in files, like
  * Hugging Face's Conv1D. */
 static int add_linear(const struct gpt *gpt, const char *layer, int x, const struct el_shape *w, double deviation,
                       enum el_across across)
@@ -84,7 +83,7 @@ static int add_dropout(const struct gpt *gpt, const char *layer, int x)
     return node(gpt, &el_node_dropout, layer, x, NULL, 0, &(struct el_node_attributes){.rate = gpt->dropout});
 }
 
-/* x + f: the end of a branch. */
+/* x + f: a branch's end. */
 static int add_residual(const struct gpt *gpt, const char *dropout, const char *layer, int x, int f)
 {
     char text[2 * EL_GRAPH_NAME_BYTES];

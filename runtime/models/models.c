@@ -1,4 +1,4 @@
-/* The list of models, what they share, and the check of their sizes. */
+/* The list of models, and what they share. */
 #include "runtime/models/models.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "runtime/models/internal.h"
 
-/* A row a model, of the struct el_model_<name> that its file defines. docs/adding.md adds one. */
+/* The rows el_model_<name> of the models' files (docs/adding.md). */
 /* clang-format off */
 #define MODELS(row) \
     row(textcnn)    \
@@ -129,7 +129,7 @@ static enum el_status in_range(const char *option, int64_t value, int64_t low, i
                    (long long)high);
 }
 
-/* Gives the size its values where the user gave none, or where the model has no others. */
+/* Sets defaults, or the only possible values. */
 static enum el_status resolve_size(const struct el_model_size *row, struct el_model_config *config)
 {
     const struct el_model_values *given = el_model_values(config, row->name);
@@ -168,7 +168,7 @@ enum el_status el_model_resolve(struct el_model_config *config)
     return EL_OK;
 }
 
-/* "conv1 bn1 layer1 fc": the first words of the parameters' names. */
+/* "conv1 bn1 layer1 fc": first words of parameters' names. */
 static void list_layers(const struct el_graph *graph, char *text, size_t bytes)
 {
     size_t used = 0, before = 0;
@@ -210,7 +210,7 @@ static enum el_status build(const struct el_model_config *config, int piece, int
     int output = find(config->name)->build(config, graph, &loss);
     if (config->loss == EL_MODEL_LOSS_CROSS_ENTROPY) loss = EL_LOSS_CROSS_ENTROPY;
     if (config->loss == EL_MODEL_LOSS_MSE) loss = EL_LOSS_MSE;
-    /* Every model ends in a classifier: a weight and a bias. */
+    /* Every model ends in a classifier: weight and bias. */
     struct el_param *classifier = graph->n_params > 1 ? &graph->params[graph->n_params - 2] : NULL;
     if (graph->failure == EL_OK && classifier && config->max_norm > 0) classifier->max_norm = config->max_norm;
     enum el_status status = freeze(config, graph);
@@ -234,7 +234,7 @@ enum el_status el_model_build(const struct el_model_config *config, struct el_gr
     return build(config, 0, 0, false, graph_p);
 }
 
-/* A vocabulary that `pieces` divide: of whole 64s, as people pad GPT-2's 50257 to 50304. */
+/* A vocabulary divisible by `pieces`: in whole 64s, as GPT-2's 50257 is padded to 50304. */
 static long long padded(int64_t vocab, int pieces)
 {
     const int64_t both = 64 * pieces, step = 64 % pieces ? both : 64;

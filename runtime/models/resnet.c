@@ -1,7 +1,6 @@
-/* resnet18 and resnet50: He et al., "Deep Residual Learning for Image Recognition" (2015), as torchvision has them: its
- * names of layers, parameters and buffers, their order, its initial values, and in resnet50 the stride in the 3 x 3
- * convolution of a block (version 1.5). Every convolution is followed by a batch norm, which rectifies; the last one of
- * a block adds the residual before. Images are NHWC. */
+/* resnet18 and resnet50 (He et al., "Deep Residual Learning for Image Recognition", 2015) with torchvision's names,
+ * order and initial values; resnet50 has the stride in a block's 3 x 3 convolution (version 1.5). A batch norm follows
+ * each convolution and rectifies; a block's last one adds the residual first. Images are NHWC. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,13 +14,12 @@ static const struct el_model_size sizes[] = {
     {.name = NULL},
 };
 
-/* What a depth means. */
 struct architecture {
     int blocks[STAGES];
-    int n_convolutions; /* of a block */
+    int n_convolutions; /* per block */
     int64_t windows[WIDEST_BLOCK];
-    int strided;   /* which of them halves the image, where a stage begins */
-    int expansion; /* a block's outputs in terms of its stage's width: its last convolution has so many */
+    int strided;   /* the one that halves the image at a stage's start */
+    int expansion; /* a block's outputs / its stage's width */
 };
 
 static const struct architecture basic18 = {
@@ -29,7 +27,7 @@ static const struct architecture basic18 = {
 static const struct architecture bottleneck50 = {
     .blocks = {3, 4, 6, 3}, .n_convolutions = 3, .windows = {1, 3, 1}, .strided = 1, .expansion = 4};
 
-/* A convolution with its batch norm: their names, and where their arrays are. */
+/* A convolution and its batch norm: names and arrays. */
 struct layer {
     char convolution[EL_GRAPH_NAME_BYTES], norm[EL_GRAPH_NAME_BYTES];
     int64_t window, stride;
@@ -45,8 +43,8 @@ static int add_vector(struct el_graph *graph, const struct layer *layer, const c
                                                           el_constant(value));
 }
 
-/* Arrays first, nodes later: those of a block's downsampling come last in torchvision's order, and are used before the
- * block's end. Weights of convolutions: kaiming_normal, fan_out, for ReLU. */
+/* Arrays are added before nodes: a block's downsampling arrays are last in torchvision's order but used before the
+ * block's end. Convolutions: kaiming_normal, fan_out, for ReLU. */
 static struct layer add_arrays(struct el_graph *graph, const char *prefix, const char *convolution, const char *norm,
                                int64_t inputs, int64_t outputs, int64_t window, int64_t stride)
 {
@@ -70,7 +68,7 @@ static int add_convolution(struct el_graph *graph, const struct layer *layer, in
                          &(struct el_node_attributes){.stride = layer->stride, .pad = layer->window / 2});
 }
 
-/* To which the residual (-1: none) is added, rectified where asked. */
+/* With the residual (-1: none), and optional ReLU. */
 static int add_norm(struct el_graph *graph, const struct layer *layer, int x, int residual, bool relu)
 {
     int y = el_graph_node(graph, &el_node_batch_norm, layer->norm, (int[]){x, residual}, residual < 0 ? 1 : 2,
@@ -85,8 +83,7 @@ static int add_nodes(struct el_graph *graph, const struct layer *layer, int x)
     return add_norm(graph, layer, add_convolution(graph, layer, x), -1, true);
 }
 
-/* A residual block, its nodes in torchvision's order: *channels_p are those of x, and become those of the output, which
- * is returned. */
+/* A residual block in torchvision's order of nodes; *channels_p: of x, then of the returned output. */
 static int add_block(struct el_graph *graph, const struct architecture *architecture, const char *prefix, int x,
                      int64_t width, int64_t stride, int64_t *channels_p)
 {
