@@ -1,4 +1,3 @@
-/* A model's buffers in the modes; see buffers.h. */
 #include "runtime/state/buffers.h"
 
 #include <stdlib.h>

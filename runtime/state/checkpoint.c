@@ -1,5 +1,4 @@
-/* Reading checkpoints; see checkpoint.h. Every byte is checked before a number is used: sizes and
- * hashes of the files, and the index's own. */
+/* Reads checkpoints (checkpoint.h). Sizes and hashes of the files and of the index are checked before use. */
 #include "runtime/state/checkpoint.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@ struct el_checkpoint {
     struct el_safetensors **files;
 };
 
-/* ---- hashes ---- */
+/* Hashes. */
 
 static uint64_t hash_index(const json_t *index)
 {
@@ -49,7 +48,7 @@ static bool is_hash(const json_t *text, uint64_t hash)
     return same;
 }
 
-/* ---- the index ---- */
+/* The index. */
 
 json_t *el_checkpoint_describe(const struct el_train_config *config)
 {
@@ -132,7 +131,7 @@ static enum el_status open_files(struct el_checkpoint *checkpoint)
     return EL_OK;
 }
 
-/* Of one folder. */
+/* From one folder. */
 static enum el_status open_one(const char *folder, struct el_checkpoint **checkpoint_p)
 {
     struct el_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
@@ -147,7 +146,7 @@ static enum el_status open_one(const char *folder, struct el_checkpoint **checkp
     return status;
 }
 
-/* The last one in a folder that is whole. */
+/* The folder's last complete one. */
 static enum el_status open_last(const char *dir, struct el_checkpoint **checkpoint_p)
 {
     const int64_t last = el_checkpoint_last(dir);
@@ -231,7 +230,7 @@ const json_t *el_checkpoint_index(const struct el_checkpoint *checkpoint)
     return checkpoint->index;
 }
 
-/* ---- arrays ---- */
+/* Arrays. */
 
 const char *el_checkpoint_kind(const struct el_state_row *row, enum el_state what, char text[EL_GRAPH_NAME_BYTES])
 {
@@ -265,7 +264,7 @@ enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const 
     return n == 0 || n >= count ? EL_OK : damaged(checkpoint, key, "a piece of it is missing");
 }
 
-/* ---- is it of this training? ---- */
+/* Comparison with this training. */
 
 static enum el_status check_same(const struct el_checkpoint *checkpoint, const struct el_train_config *config)
 {
@@ -308,7 +307,7 @@ static bool is_count(const struct el_graph *model, const char *name)
     return false;
 }
 
-/* The array's name behind its kind; NULL: it says where others are. */
+/* The array's name after its kind; NULL: the key has a piece's place. */
 static const char *name_in(const char *key)
 {
     static const char *const kinds[] = {"model.", "best.", "optimizer."};
@@ -321,7 +320,7 @@ static const char *name_in(const char *key)
     return NULL;
 }
 
-/* It is of no other model. */
+/* Refuses names of another model. */
 static enum el_status check_names(const struct el_checkpoint *checkpoint, const struct el_safetensors *file,
                                   const struct el_graph *model)
 {
@@ -334,7 +333,7 @@ static enum el_status check_names(const struct el_checkpoint *checkpoint, const 
     return EL_OK;
 }
 
-/* Files have all of an array, several of them the whole of it, or each another piece. */
+/* Files must cover an array once, by pieces, or have it whole. */
 static enum el_status check_array(const struct el_checkpoint *checkpoint, const char *kind,
                                   const struct el_param *array)
 {

@@ -1,4 +1,4 @@
-/* The folders of checkpoints, and the hash of a file; see checkpoint.h. */
+/* Checkpoints' folders, the hash of a file, and the check of an index (checkpoint.h). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/state/checkpoint.h"
 
-/* The form of a checkpoint's index: every field that is read has its type and its range. A hash only says that a file
- * is as it was written, not who wrote it. */
+/* An index's fields, with types and ranges. Hashes do not protect against a foreign author. */
 
 enum { FILES_MAX = 1 << 16, NAME_BYTES = 64 };
 
@@ -24,7 +23,7 @@ enum kind { WHOLE, REAL, REAL_OR_NULL, BOOLEAN, NAME, LIST, OBJECT, SCORE };
 struct field {
     const char *key;
     enum kind kind;
-    int64_t least, most; /* of a whole number; else `most`: it may be missing */
+    int64_t least, most; /* of an integer; else `most`: optional */
 };
 enum { MAY_BE_MISSING = 1 };
 
@@ -90,7 +89,7 @@ static bool fits(const struct field *field, const json_t *value)
 
 #define CHECK(object, fields) check(object, fields, sizeof(fields) / sizeof *(fields))
 
-/* The field that is not as it should be; NULL: there is none. */
+/* The first invalid field; NULL: none. */
 static const char *check(const json_t *object, const struct field *fields, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -101,7 +100,7 @@ static const char *check(const json_t *object, const struct field *fields, size_
     return NULL;
 }
 
-/* One a worker, in order: so none is there twice, or elsewhere. */
+/* One per worker in order, which excludes duplicates and other paths. */
 static const char *check_files(const json_t *files)
 {
     size_t i;
@@ -148,14 +147,14 @@ const char *el_checkpoint_index_fault(const json_t *index)
 
 enum { HASHED_AT_ONCE = EL_HASH_BLOCK, TRIES = 64 };
 
-/* ---- folders ---- */
+/* Folders. */
 
 void el_checkpoint_folder(const char *dir, int64_t step, bool complete, char path[EL_PATH_BYTES])
 {
     snprintf(path, EL_PATH_BYTES, "%s/step-%" PRId64 "%s", dir, step, complete ? "" : ".part");
 }
 
-/* What a checkpoint is made of, whole or not. */
+/* A file of a checkpoint, complete or not. */
 static bool is_ours(const char *name)
 {
     static const char *const ours[] = {"index.json", "index.json.tmp.*", "rank-[0-9]*.safetensors", "rank-[0-9]*.done",
@@ -177,11 +176,11 @@ bool el_checkpoint_is_in(const char *dir, const char *path)
 
 void el_checkpoint_remove(const char *folder)
 {
-    for (int i = 0; i < TRIES; i++) /* others may be writing into it still */
+    for (int i = 0; i < TRIES; i++) /* others may still be writing */
         if (el_folder_remove(folder, is_ours) || (errno != ENOTEMPTY && errno != EEXIST)) return;
 }
 
-/* The number of a folder "step-20"; -1: it is none. `part`: of one that is not complete. */
+/* The number of "step-20"; -1: another name. `part`: of an incomplete one. */
 static int64_t step_of(const char *name, bool part)
 {
     char *end;
@@ -232,7 +231,7 @@ void el_checkpoint_remove_parts(const char *dir)
     if (folder) closedir(folder);
 }
 
-/* ---- hashes ---- */
+/* Hashes. */
 
 enum el_status el_checkpoint_hash(const char *path, uint64_t *hash_p, int64_t *bytes_p)
 {
@@ -242,7 +241,7 @@ enum el_status el_checkpoint_hash(const char *path, uint64_t *hash_p, int64_t *b
     unsigned char *bytes = malloc(HASHED_AT_ONCE);
     *hash_p = EL_HASH_BEGIN;
     *bytes_p = 0;
-    for (size_t n = 0; bytes; n = 0) { /* whole blocks, wherever a read ends */
+    for (size_t n = 0; bytes; n = 0) { /* whole blocks, for any sizes of reads */
         while (n < HASHED_AT_ONCE && (got = read(file, bytes + n, HASHED_AT_ONCE - n)) > 0) n += (size_t)got;
         *hash_p = el_hash_blocks(*hash_p, bytes, n);
         *bytes_p += (int64_t)n;

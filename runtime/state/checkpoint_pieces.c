@@ -1,4 +1,4 @@
-/* What a piece says of itself is whole numbers, which are checked before they are used; see checkpoint_pieces.h. */
+/* Pieces' integers are checked before use (checkpoint_pieces.h). */
 #include "runtime/state/checkpoint_pieces.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "runtime/state/checkpoint.h"
 #include "runtime/state/weights.h"
 
-#define EXACT 0x1p53 /* doubles up to here are whole numbers without a gap */
+#define EXACT 0x1p53 /* doubles are exact integers up to here */
 
 static const char other_size[] = "is not as large as the model's: give the same sizes";
 
@@ -23,7 +23,7 @@ static enum el_status bad_place(const struct el_piece *piece)
     return bad(piece, "says wrongly where it belongs: give --resume another checkpoint");
 }
 
-/* "piece.KEY" or "places.KEY": `count` whole numbers. *found_p NULL: there are none. */
+/* "piece.KEY" or "places.KEY": `count` integers. *found_p NULL: none. */
 static enum el_status find_numbers(const struct el_piece *piece, const char *what, int64_t count,
                                    const struct el_stored_array **found_p)
 {
@@ -74,7 +74,7 @@ bool el_piece_is_whole(const struct el_piece *piece)
     return piece->first < 0 && !piece->as.slice.of;
 }
 
-/* The place of each of its elements in `as`: numbers to be freed; NULL: no memory, or they are one after the other. */
+/* Places of its elements in `as`, for free(); NULL: no memory, or consecutive. */
 static enum el_status read_places(const struct el_piece *piece, double **places_p)
 {
     const int64_t n = piece->array->count, count = el_shape_count(&piece->as.shape);

@@ -1,4 +1,4 @@
-/* A shard: its memory, row by row, and the values in it. What a step does with it stands in shard_step.c. */
+/* A shard: its memory by rows, and their values (steps: shard_step.c). */
 #include "runtime/state/shard.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ bool el_shard_next(const struct el_shard *shard, struct el_state_item *item)
     return false;
 }
 
-/* ---- values ---- */
+/* Values. */
 
 static double value_at(enum el_dtype dtype, const void *values, int64_t i)
 {
@@ -57,7 +57,7 @@ static double value_at(enum el_dtype dtype, const void *values, int64_t i)
     return dtype == EL_F64 ? full : (double)(dtype == EL_BF16 ? el_f32_of_bf16(half) : value);
 }
 
-/* In place: smaller values stand at the front of the doubles, and are spread from the back. */
+/* In place, from the back: the narrow values are at the front of the doubles. */
 static void widen(enum el_dtype dtype, int64_t n, double *values)
 {
     for (int64_t i = n - 1; dtype != EL_F64 && i >= 0; i--) values[i] = value_at(dtype, values, i);
@@ -66,15 +66,14 @@ static void widen(enum el_dtype dtype, int64_t n, double *values)
 static void narrow(enum el_dtype dtype, int64_t n, double *values)
 {
     for (int64_t i = 0; i < n && dtype != EL_F64; i++) {
-        float value = (float)values[i]; /* in place: behind what was read */
+        float value = (float)values[i]; /* in place: after its last read */
         uint16_t half = el_bf16_of_f32(value);
         memcpy((char *)values + (size_t)i * el_dtype_bytes(dtype),
                dtype == EL_BF16 ? (const void *)&half : (const void *)&value, el_dtype_bytes(dtype));
     }
 }
 
-/* An array's values between the order of its shape and that of its memory, both of type `dtype`; memory has elements
- * [first, first + count). */
+/* Reorders values between shape and memory order, in type `dtype`; memory has elements [first, first + count). */
 static enum el_status reorder(const struct el_shard *shard, enum el_dtype dtype, const struct el_param *array,
                               int64_t first, int64_t count, void *values, void *memory, bool to_memory)
 {
@@ -145,7 +144,7 @@ static enum el_status initialize(const struct el_shard *shard, const struct el_s
     return status;
 }
 
-/* ---- memory ---- */
+/* Memory. */
 
 static enum el_status write_zeros(const struct el_shard *shard, const struct el_state_item *item)
 {
@@ -157,8 +156,7 @@ static enum el_status write_zeros(const struct el_shard *shard, const struct el_
     return status;
 }
 
-/* Whether arrays of a row lie in one piece with others: a unit's, if they are not in another one's memory, or all
- * buffers. */
+/* Whether a row's arrays are in units' memory. */
 static bool is_in_unit(const struct el_shard *shard, const struct el_state_item *item)
 {
     const bool params = item->what == EL_STATE_PARAM || item->what == EL_STATE_CAST;
@@ -171,7 +169,7 @@ static bool is_first(const struct el_shard *shard, const struct el_state_item *i
     return !is_in_unit(shard, item) || shard->units->units[shard->units->of[item->number]].first_param == item->number;
 }
 
-/* Of a unit's memory, where the array's elements are that are stored here. */
+/* Offset of the array's stored elements in its unit's memory. */
 static int64_t place_in_unit(const struct el_shard *shard, const struct el_state_item *item)
 {
     const struct el_unit *unit = &shard->units->units[shard->units->of[item->number]];
@@ -211,7 +209,7 @@ static enum el_status alloc_item(const struct el_shard *shard, const struct el_s
     return row->drawn || el_device_is_simulated(shard->device) ? EL_OK : write_zeros(shard, item);
 }
 
-/* Views without buffers, in one piece of memory. */
+/* Views without buffers. */
 static enum el_status make_views(struct el_shard *shard)
 {
     size_t n = (size_t)shard->graph->n_params, n_buffers = (size_t)shard->graph->n_buffers;

@@ -1,4 +1,4 @@
-/* What a step does with a shard: gradients that are zeroed and freed, the optimizer. */
+/* A shard in a step: zeroing and freeing gradients, the optimizer. */
 #include "runtime/state/shard.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static int64_t updated_count(const struct el_shard *shard, int p)
     return count;
 }
 
-/* Of a parameter in a row, the elements that are updated here: all that is stored of it, or a range of them. */
+/* The elements of a row's parameter that are updated here: all that is stored, or a range. */
 static struct el_view place_in(const struct el_shard *shard, enum el_state what, enum el_dtype dtype, int p)
 {
     int64_t first, stored, count;
@@ -56,7 +56,7 @@ static struct el_view updated(const struct el_shard *shard, int p)
     return place_in(shard, EL_STATE_PARAM, el_config_stored(shard->config), p);
 }
 
-/* Row layouts of the optimizer kernels: kernels.h. */
+/* Operands of the optimizer kernels: kernels.h. */
 static struct el_kernel_op update_of(const struct el_shard *shard, const struct el_view *grads, int p)
 {
     const struct el_train_config *config = shard->config;
@@ -85,7 +85,7 @@ static struct el_kernel_op update_of(const struct el_shard *shard, const struct 
     return op;
 }
 
-/* Of several devices that have a parameter of one copy of the model, one counts it. */
+/* Of several devices with a parameter of one copy, one counts it. */
 static bool counts(const struct el_graph *graph, int p)
 {
     const struct el_param *param = &graph->params[p];
@@ -110,7 +110,7 @@ static void issue_norms(const struct el_shard *shard, struct el_program *program
     el_together_end(&norms);
 }
 
-/* Over the stages or pieces of a model; every copy of it adds the same, since its gradients are equal. */
+/* Over a model's stages or pieces; every copy adds the same, because its gradients are equal. */
 static void sum_rest(const struct el_shard *shard, struct el_program *program, struct el_view squares)
 {
     struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
@@ -141,8 +141,8 @@ static void clip(const struct el_shard *shard, struct el_program *program, const
     el_program_free(program, buffer);
 }
 
-/* What PyTorch's Adam computes into tensors of its own, and our kernel into these: the denominator; with the loop over
- * parameters the square root too, which it is divided from. */
+/* Adam's temporaries in PyTorch, which our kernel fills: the denominator; in the loop over parameters also the square
+ * root. */
 enum { TEMPORARIES = 2, FIRST_TEMPORARY = 4 };
 
 static bool has_temporary(const struct el_train_config *config, int t)
@@ -167,7 +167,6 @@ static void free_temporaries(struct el_program *program, struct el_buffer *buffe
     for (int t = 0; t < TEMPORARIES; t++) el_program_free(program, buffers[t]);
 }
 
-/* The limit on rows' norms. */
 static void limit_norms(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
 {
     for (int p = 0; p < shard->graph->n_params; p++) {
@@ -183,7 +182,7 @@ static void limit_norms(const struct el_shard *shard, struct el_program *program
     }
 }
 
-/* What passes take follows from what was updated. */
+/* Casts updated parameters for passes. */
 static void cast_updated(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
 {
     const enum el_dtype from = el_config_stored(shard->config), to = el_config_computed(shard->config);

@@ -1,4 +1,4 @@
-/* The rows of what a device holds, and how arrays begin; see state.h. */
+/* The rows of a device's state, and initial values (state.h). */
 #include "runtime/state/state.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { DRAWN_AT_ONCE = 1024 };
 
-/* The names of an optimizer's slots; NULL: it has fewer. */
+/* NULL: no such slot. */
 static const char *slot_name(enum el_optimizer_kind optimizer, int slot)
 {
     static const char *const names[][EL_SLOTS_MAX] = {[EL_OPT_SGD] = {NULL},
@@ -41,8 +41,8 @@ bool el_state_row(const struct el_train_config *config, enum el_state what, stru
     return row_p->name && (what != EL_STATE_GRAD || config->keep_grads || lent);
 }
 
-/* Uniform in [-bound, bound), from element `first` on: el_rng_uniform's numbers, of which only the first word of each
- * draw counts, so that neighbouring elements share vector lanes. */
+/* Uniform in [-bound, bound) from element `first` on: el_rng_uniform, which uses only a draw's first word, so that
+ * adjacent elements share vector lanes. */
 EL_VECTOR static void draw_uniform(const struct el_rng_key *key, int64_t first, int64_t n, double bound, float *values)
 {
     struct el_rng_key local = *key;
@@ -53,7 +53,7 @@ EL_VECTOR static void draw_uniform(const struct el_rng_key *key, int64_t first, 
     }
 }
 
-/* Box and Muller's: a draw, of every fourth element, gives four: two of each pair of its words. */
+/* Box and Muller: each fourth element's draw gives four values. */
 static void draw_normal(const struct el_rng_key *key, int64_t first, int64_t n, double deviation, float *values)
 {
     static const double turn = 6.283185307179586;
@@ -86,7 +86,7 @@ static void draw(struct el_initial initial, const struct el_rng_key *key, int64_
     }
 }
 
-/* By (seed, origin, element of it): the same numbers in f32 and f64, for every mode, and however it is cut. */
+/* By (seed, origin, element): independent of type, mode and cut. */
 static void draw_all(uint64_t seed, const struct el_param *param, double *values)
 {
     const int64_t n = el_shape_count(&param->shape), run = el_slice_run(&param->shape, &param->slice);
@@ -100,7 +100,7 @@ static void draw_all(uint64_t seed, const struct el_param *param, double *values
     }
 }
 
-/* What a file has is the origin's. */
+/* The file has the origin's. */
 static enum el_status take_slice(const struct el_train_config *config, const struct el_graph *graph,
                                  const struct el_param *array, double *values)
 {

@@ -1,4 +1,4 @@
-/* One op for many tensors, where a device's launches are what it waits for. */
+/* One op for many tensors, for devices limited by launches. */
 #include "runtime/state/together.h"
 
 #include <stdlib.h>

@@ -1,12 +1,11 @@
-/* Ops of one kind, at most one a parameter: issued one by one, or with --optimizer foreach=on as one op of many
+/* Ops of one kind, at most one per parameter, issued one by one or, with --optimizer foreach=on, as one op of many
  * tensors.
  *
  *     struct el_together copies = {.shard = shard, .program = program, .phase = phase, .label = "copy to bucket"};
  *     el_together_move(&copies, ...);  ...
  *     el_together_end(&copies);
  *
- * All ops of one have the same types and scalars. Timing, errors: as what shard.h calls issue.
- */
+ * All have the same types and scalars. Errors: the program's. */
 #pragma once
 
 #include "runtime/state/shard.h"
@@ -15,7 +14,7 @@ struct el_together {
     const struct el_shard *shard;
     struct el_program *program;
     enum el_phase phase;
-    const char *label; /* of moves, copies and fills, and of the one op; NULL: that has its kernel's name */
+    const char *label; /* of moves, copies, fills and the joint op; NULL: its kernel's name */
     struct el_kernel_op op;
     struct el_tensor_views *tensors;
 };
@@ -25,7 +24,7 @@ void el_together_add(struct el_together *together, const struct el_kernel_op *op
 /* y = scale * x, as el_shard_issue_move. */
 void el_together_move(struct el_together *together, enum el_dtype from, struct el_view x, enum el_dtype to,
                       struct el_view y, int64_t n, double scale);
-/* y = x, in the type of the configuration's weights; one by one they are copies. */
+/* y = x, in the stored type; one by one these are copies. */
 void el_together_copy(struct el_together *together, struct el_view x, struct el_view y, int64_t n);
 /* x = 0, in that type. */
 void el_together_zero(struct el_together *together, struct el_view x, int64_t n);

@@ -1,11 +1,10 @@
-/* How parameters are put together; see units.h. */
 #include "runtime/state/units.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How much of the name is its block's: up to its last part that is a number; 0: there is none. */
+/* Length of the name's block: up to its last numeric part; 0: none. */
 static size_t block_length(const char *name)
 {
     size_t length = 0;
@@ -46,7 +45,7 @@ static bool stands_alone(const struct el_param *param)
     return param->max_norm > 0 || param->is_shared;
 }
 
-/* The unit that the parameter belongs to; where there is none it is added. */
+/* The parameter's unit, added if needed. */
 static struct el_unit *find(struct el_units *units, const struct el_graph *graph, enum el_unit_kind kind, int p)
 {
     const bool trained = el_graph_trains_param(graph, p), alone = stands_alone(&graph->params[p]);
@@ -76,7 +75,7 @@ static void use(struct el_unit *unit, int node, bool backward)
     unit->backward_open = node;
 }
 
-/* The node's forward is issued once more before the backward of node `at`. */
+/* The node's forward is repeated before node `at`'s backward. */
 static void use_again(struct el_unit *unit, int node, int at)
 {
     if (node > at) return;

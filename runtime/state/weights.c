@@ -1,4 +1,4 @@
-/* Weights in a file, and from one; see weights.h. The optimizer's state is not in it. */
+/* Weights in files (weights.h), without the optimizer's state. */
 #include "runtime/state/weights.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct el_stored_array el_weights_stored(const struct el_param *param, enum el_d
     return array;
 }
 
-/* A transposed matrix is turned as if it were one filter, with an output a place. */
+/* A transposed matrix is reordered as one filter with an output per place. */
 static void reorder(const struct el_param *array, size_t width, const void *from, void *to, bool to_file)
 {
     const struct el_shape *shape = &array->shape;
@@ -70,7 +70,7 @@ static bool same_shape(const struct el_stored_array *a, const struct el_stored_a
     return same;
 }
 
-/* What the file lacks is drawn (el_weights_lacks), but not what it has by another name. */
+/* Missing names are drawn (el_weights_lacks), but not if the file has another name for them. */
 static enum el_status check_missing(const struct el_safetensors *file, const char *name)
 {
     char wrapped[2 * EL_GRAPH_NAME_BYTES];
@@ -108,7 +108,7 @@ static bool has(const struct el_param *of, int n, const char *name)
     return false;
 }
 
-/* ---- how many batches running statistics have seen ---- */
+/* Batches counted by running statistics. */
 
 static const char MEAN[] = ".running_mean", TRACKED[] = ".num_batches_tracked";
 
@@ -129,10 +129,10 @@ static bool is_count(const struct el_graph *model, const struct el_stored_array 
     return false;
 }
 
-/* ---- a weight that has two names ---- */
+/* Tied weights. */
 
-/* The parameter that a file may have again as the weight of another layer, as state_dict() has GPT-2's embedding in
- * `lm_head.weight`; NULL: it is of no layer. */
+/* The parameter that a file may repeat as another layer's weight, like `lm_head.weight` for GPT-2's embedding; NULL:
+ * none. */
 static const struct el_param *find_tied(const struct el_graph *model, const char *name)
 {
     const size_t layer = strlen(name) - strlen(strrchr(name, '.') ? strrchr(name, '.') : "");
@@ -145,7 +145,7 @@ static const struct el_param *find_tied(const struct el_graph *model, const char
     return NULL;
 }
 
-/* Both have the same values. */
+/* Both names must have the same values. */
 static enum el_status check_tied(const struct el_safetensors *file, const struct el_stored_array *array,
                                  const struct el_param *param)
 {
@@ -162,7 +162,7 @@ static enum el_status check_tied(const struct el_safetensors *file, const struct
                    el_safetensors_path(file), array->name, param->name);
 }
 
-/* ---- from a file ---- */
+/* From a file. */
 
 enum el_status el_weights_check(const struct el_safetensors *file, const struct el_graph *model)
 {

@@ -1,4 +1,4 @@
-/* What devices hold of the model, and what they gather of it for each other; see copies.h. */
+/* Parts of the model on a device, gathering, and copies' buffers (copies.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "runtime/state/buffers.h"
 #include "runtime/worker/copies.h"
 
-/* Who has that part, for the device at `position`: a worker of the same copy of the model, which are neighbours. */
+/* The worker with that part for the device at `position`, in the same copy of the model (adjacent workers). */
 static int owner_of(const struct el_worker *worker, int position, int part)
 {
     const struct el_spot own = el_layout_spot(worker->layout, position);
@@ -66,7 +66,7 @@ void el_held_close(struct el_held *held)
     *held = (struct el_held){0};
 }
 
-/* Its elements of the origin: of a slice some, and of a range some of these. */
+/* Puts an item's elements into the origin: of a slice, and of a range of it. */
 static enum el_status add_item(const struct el_shard *shard, const struct el_state_item *item, double *origin)
 {
     const struct el_shape *shape = &item->array->shape;
@@ -94,14 +94,14 @@ static enum el_status gather_read_own(const struct el_worker *worker, enum el_st
         if (el_layout_source(worker->layout, worker->first + m) != worker->first + m) continue;
         for (struct el_state_item item = {0}; el_shard_next(shard, &item);)
             if (item.what == what && item.array->origin == origin && !item.array->is_copy &&
-                item.view->buffer && /* else nobody uses it */
+                item.view->buffer && /* else unused by all */
                 el_gather_counts(worker, m, &item))
                 EL_TRY(add_item(shard, &item, values));
     }
     return EL_OK;
 }
 
-/* Whether a part of a cut model has it: a parameter that no node uses is in none. */
+/* Whether any part of a cut model has it: an unused parameter is in none. */
 static bool is_held(const struct el_parts *parts, bool buffer, int origin)
 {
     for (int s = 0; s < parts->n_stages; s++) {
@@ -131,38 +131,38 @@ enum el_status el_gather(struct el_worker *worker, enum el_state what, int origi
     return status;
 }
 
-/* Where a unit is needed from: in forward, or in backward. */
+/* The node that first needs a unit, in forward or in backward. */
 struct need {
     int unit, node;
 };
 
 struct place {
-    struct el_buffer *buffer; /* NULL: it is not there */
+    struct el_buffer *buffer; /* NULL: absent */
     int gather_op;
 };
 
 struct el_gathered {
     const struct el_shard *shard;
-    struct el_comm *comm; /* NULL: what is stored is all */
-    bool gathers;         /* from the others, or from another type */
+    struct el_comm *comm; /* NULL: the stored range is all */
+    bool gathers;         /* from others, or from another type */
     int ahead;
     bool frees;
-    int n_passes, n_back;   /* of a step, and those that have begun to go back */
+    int n_passes, n_back;   /* of a step, and those in backward */
     struct el_view *params; /* [n_params] */
     struct place *places;   /* [units->n] */
-    struct need *needs[2];  /* in forward, and in backward, in their order */
+    struct need *needs[2];  /* in forward and in backward, in order */
     int n_needs[2];
-    int at; /* in the half that is issued: the first need that has not come */
+    int at; /* the current half's next need */
 };
 
-/* It is the last in forward and the first in backward, or nothing is freed in between. */
+/* Last in forward and first in backward, or nothing is freed between them. */
 static bool stays(const struct el_gathered *gathered, const struct el_unit *unit)
 {
     const struct el_graph *graph = gathered->shard->graph;
     return unit->backward_open >= 0 && (!gathered->frees || unit->backward_open == graph->n_nodes - 1);
 }
 
-/* What is stored here is of another type than what is gathered. */
+/* Stored and gathered types differ. */
 static bool casts(const struct el_shard *shard)
 {
     return el_config_computed(shard->config) != el_config_stored(shard->config);
@@ -277,7 +277,7 @@ void el_gathered_before(void *context, struct el_program *program, const struct 
     }
     for (int u = 0; u < units->n && half; u++) {
         const struct el_unit *unit = &units->units[u];
-        const bool gone = stays(gathered, unit) && !gathered->places[u].buffer; /* with a pass before this one */
+        const bool gone = stays(gathered, unit) && !gathered->places[u].buffer; /* with an earlier pass */
         if (unit->backward_open == node->index && gone) gather_now(gathered, program, phase, u);
     }
     int at = gathered->at;
@@ -302,9 +302,9 @@ void el_gathered_after(void *context, struct el_program *program, const struct e
     }
 }
 
-/* ---- evaluation ---- */
+/* Evaluation. */
 
-/* `source`: the first copy's own, or, with a communicator, whatever this member has. */
+/* `source`: the first copy's own; with a communicator, any of this member's memory. */
 static enum el_status receive_first(struct el_comm *const comm[2], const struct el_shard *shard, struct el_view source,
                                     struct el_buffer *buffer)
 {
@@ -338,7 +338,7 @@ enum el_status el_copies_take_first(struct el_worker *worker, int member, struct
     return receive_first(comm, shard, (comm[0] ? shard : &worker->members[0].shard)->buffers[0], buffer);
 }
 
-/* ---- as numbers ---- */
+/* As numbers. */
 
 static enum el_status read_copy(const struct el_shard *shard, const struct el_view *views, const struct el_graph *model,
                                 double *values)
@@ -350,7 +350,7 @@ static enum el_status read_copy(const struct el_shard *shard, const struct el_vi
     return EL_OK;
 }
 
-/* Copies that are fed alike are one. */
+/* Copies that are fed alike count as one. */
 static bool is_copys_first(const struct el_layout *layout, int position)
 {
     const struct el_spot spot = el_layout_spot(layout, position);
@@ -361,7 +361,7 @@ static bool is_copys_first(const struct el_layout *layout, int position)
     return spot.owns;
 }
 
-/* Where a mode computes copies on one device they are all this worker's. */
+/* If a mode computes copies on one device, all are this worker's. */
 static enum el_status read_own(struct el_worker *worker, el_copies_views *computed, int n_copies, double *values)
 {
     int64_t n = el_buffers_count(worker->graph);

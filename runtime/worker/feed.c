@@ -1,4 +1,3 @@
-/* Feeds; see feed.h. */
 #include "runtime/worker/feed.h"
 
 #include <stdlib.h>
@@ -21,8 +20,8 @@ static size_t label_bytes(const struct el_feed *feed)
     return (size_t)feed->samples * el_graph_label_bytes(feed->spec.graph);
 }
 
-/* Of training. Evaluation's feed opens while other threads' steps may run, and then nobody may ask for pinned memory:
- * its copies are the backend's to stage. */
+/* For training. Evaluation's feed opens while other threads' steps may run, when pinned memory cannot be allocated: the
+ * backend stages its copies. */
 static void choose_way(struct el_feed *feed)
 {
     const struct el_loading *loading = &feed->spec.config->loading;
@@ -45,7 +44,7 @@ static enum el_status open_ahead(struct el_feed *feed)
     return EL_OK;
 }
 
-/* A byte more: a share may be empty. */
+/* One byte more: a share may be empty. */
 static enum el_status open_host(struct el_feed *feed)
 {
     EL_TRY(el_device_host_alloc(feed->spec.device, feed->pinned, input_bytes(feed) + 1, &feed->host_inputs));
@@ -145,7 +144,7 @@ void el_feeds_account(const struct el_feed *feeds, int64_t n, struct el_load_acc
     *account_p = account;
 }
 
-/* A step ahead. The batch before it has gone from the host's memory: the end of a step waits for all its streams. */
+/* A step ahead. The previous batch has left host memory, because a step ends when all its streams are done. */
 static enum el_status load_next(const struct el_call_args *args)
 {
     struct el_feed *feed = args->context;

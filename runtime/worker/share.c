@@ -1,10 +1,9 @@
-/* A share's way through a device; see share.h. */
 #include "runtime/worker/share.h"
 
 #include "runtime/state/buffers.h"
 #include "runtime/state/together.h"
 
-/* Of the classes that this device has; what it says of its own is gathered from all pieces. */
+/* For this device's classes; row statistics are gathered from all pieces. */
 static void issue_loss_of_piece(const struct el_shard *shard, struct el_program *program, struct el_comm *pieces,
                                 struct el_kernel_op *op)
 {
@@ -105,7 +104,7 @@ void el_share_end(struct el_program *program, struct el_share_pass *pass)
     el_program_free(program, pass->labels);
 }
 
-/* The elements of a gradient that are summed here: of sharded state those of the device's own part. */
+/* Elements of a gradient summed here: with sharded state the device's own part. */
 static int64_t partial_count(const struct el_shard *shard, const struct el_view *grads, int p)
 {
     int64_t first, count;
@@ -114,7 +113,7 @@ static int64_t partial_count(const struct el_shard *shard, const struct el_view 
     return count;
 }
 
-/* Between the gradients and their places in `sums`. */
+/* Copies between the gradients and their places in `sums`. */
 static void copy_partial(const struct el_shard *shard, struct el_program *program, const struct el_view *grads,
                          struct el_buffer *sums, bool back)
 {
@@ -158,7 +157,7 @@ void el_share_sum_pieces(struct el_worker *worker, struct el_program *program, c
     el_program_free(program, sums);
 }
 
-/* What micro-step k's mean counts in the mean over workers: 1 / n_accumulate, or as its samples do. */
+/* Micro-step k's weight in the mean over workers: 1 / n_accumulate, or by samples. */
 static double share_weight(const struct el_worker *worker, int k)
 {
     const struct el_train_config *config = worker->config;

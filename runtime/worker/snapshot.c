@@ -1,4 +1,3 @@
-/* Copies of what devices hold; see snapshot.h. */
 #include "runtime/worker/snapshot.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* A worker: its members, and how workers agree on numbers between steps. */
+/* A worker: its members, and exchanges of numbers between steps. */
 #include "runtime/worker/worker.h"
 
 #include <stdlib.h>
@@ -107,7 +107,7 @@ void el_worker_close(struct el_worker *worker)
     worker->members = NULL;
 }
 
-/* A step of its own with one collective over `n` doubles; simulated devices have no memory for them. */
+/* A step with one collective over `n` doubles; not on simulated devices, which have no memory. */
 static enum el_status exchange(struct el_worker *worker, double *values, int64_t n, bool sum)
 {
     struct el_comm_op op = {.verb = sum ? EL_COMM_ALL_REDUCE : EL_COMM_BROADCAST,
@@ -149,7 +149,7 @@ enum el_status el_worker_sum(struct el_worker *worker, double *values, int64_t n
     return EL_OK;
 }
 
-/* Each worker's values cross in places of their own, where all others have zeros: then any order of sums is exact. */
+/* Each worker's values have their own places, zero elsewhere, so that the sum is exact in any order. */
 static enum el_status sum_piece(struct el_worker *worker, double *values, int64_t n)
 {
     const int64_t n_workers = worker->layout->n_workers, own = worker->first / worker->n_members;
