@@ -72,7 +72,7 @@ static bool goes_by_rows(enum el_op_kind op)
     }
 }
 
-/* Columns of wider matrices: takes the whole rows. */
+/* Takes whole rows of wider matrices. */
 static void take_wider(const struct el_kernel_args *args, struct operand operands[2])
 {
     for (int i = 0; i < 2; i++) operands[i].fixed = (args->d[0] - 1) * args->d[2 + i] + args->d[1];
@@ -143,7 +143,6 @@ enum el_status el_bf16_prepare(const struct el_bf16_way *way, enum el_op_kind op
     return status;
 }
 
-/* Later groups continue the sums in fixed operands. */
 static void go_on(enum el_op_kind op, struct el_kernel_args *args)
 {
     if (op == EL_OP_SUM_ROWS || op == EL_OP_EMBEDDING_BACKWARD) args->s[0] = 1;

@@ -54,7 +54,6 @@ enum el_status el_batch_norm_check(int64_t n)
                    (long long)n);
 }
 
-/* FLOPs; floating and int32 elements moved. */
 struct work {
     double flops, reals, ints;
 };
@@ -67,8 +66,8 @@ static struct work embedding_work(enum el_op_kind op, const int64_t *d, double a
     return (struct work){n * e, n * e + (1 + acc) * v * e, n};
 }
 
-/* A product of a linear layer's shape: `rows` outputs of `o` values, each from `i` inputs. `x`: input elements (rows *
- * i for a linear layer, fewer for a convolution's overlapping windows). */
+/* `rows` outputs of `o` values, each from `i` inputs; `x`: input elements (fewer than rows * i for overlapping
+ * windows). */
 static struct work matrix_work(double rows, double i, double o, double x, int backward_data, double acc)
 {
     double products = 2 * rows * i * o, w = i * o, y = rows * o;

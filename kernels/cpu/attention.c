@@ -1,6 +1,5 @@
-/* Fast causal attention, head by head, in scratch that stays in the core's cache. Sides are padded with zeros to whole
- * tiles; columns that no row of a tile sees are skipped. A product's tile sums stay in registers while a's columns
- * pass. */
+/* Fast causal attention, head by head, in scratch that fits the core's cache. Zeros pad sides to whole tiles; columns
+ * that no row of a tile sees are skipped. */
 #include <math.h>
 #include <string.h>
 
@@ -73,7 +72,6 @@ struct head {
     float *out;                      /* [ROWS, S] */
 };
 
-/* Lays out a head's scratch from `next` on; returns its number of values. */
 static int64_t lay_out(struct head *head, int backward, int64_t t, int64_t s, float *next)
 {
     const int64_t plane = t * s, strip = BLOCK * t, first = 0;
@@ -119,7 +117,6 @@ static void *at(const struct head *head, const void *x, int64_t i)
     return (char *)x + (size_t)i * head->width;
 }
 
-/* y[T, S] = factor * x[t, s], rows `stride` apart. */
 static void bring(const struct head *head, const void *x, int64_t stride, float factor, float *y)
 {
     memset(y, 0, (size_t)(head->T * head->S) * sizeof *y);
@@ -131,7 +128,6 @@ static void bring(const struct head *head, const void *x, int64_t stride, float 
     }
 }
 
-/* Writes a row: y = factor * x. */
 static void give_row(const struct head *head, const float *x, float factor, void *y)
 {
     if (head->width == sizeof(float))
@@ -158,7 +154,6 @@ static int64_t score(const struct head *head, int64_t i, float *to)
     return columns;
 }
 
-/* Rows i and on of y, and their logs of the sum of exp. */
 static void attend(const struct head *head, int64_t i, void *y, int64_t stride, float *saved)
 {
     float *p = head->p, per_sum[ROWS];
@@ -199,7 +194,6 @@ EL_VECTOR static void through_softmax(const float *restrict p, int64_t n, float 
     for (int64_t i = 0; i < n; i++) ds[i] = p[i] * (ds[i] - mean);
 }
 
-/* Shares and score gradients of rows i and on, into p and ds, and the gradient of q. */
 static void give_q(const struct head *head, int64_t i, const float *saved, float *p, float *ds, void *dq,
                    int64_t stride)
 {
@@ -214,7 +208,6 @@ static void give_q(const struct head *head, int64_t i, const float *saved, float
         give_row(head, head->out + r * head->S, 1 / sqrtf((float)head->s), at(head, dq, (i + r) * stride));
 }
 
-/* Adds the gradients of k and v from rows i0..end-1. */
 static void give_k_and_v(const struct head *head, int64_t i0, int64_t end)
 {
     for (int64_t j = 0; j < end; j += ROWS) {

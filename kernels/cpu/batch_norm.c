@@ -1,6 +1,5 @@
-/* Fast batch norm: four rows at a time; a channel block's sums stay in the L1 cache.
- * Groups of rows stay in the L2 cache: a group's sum, then its squares around its own mean, against cancellation. Sums
- * are f32 within a group and double across groups, so that precision does not depend on the number of rows. */
+/* Fast batch norm: groups of rows stay in the L2 cache, a channel block's sums in L1. A group's squares are taken
+ * around its own mean, against cancellation; sums are f32 within a group and double across groups. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +8,6 @@
 /* Channels per block; rows summed in f32; rows at a time. */
 enum { BLOCK = 512, GROUP = 256, TOGETHER = 4 };
 
-/* sum[j] += the rows of x[rows, width], `stride` apart. */
 EL_VECTOR static void add_rows(const float *restrict x, int64_t rows, int64_t stride, int64_t width,
                                float *restrict sum)
 {
@@ -23,7 +21,6 @@ EL_VECTOR static void add_rows(const float *restrict x, int64_t rows, int64_t st
         for (int64_t j = 0; j < width; j++) sum[j] += x[r * stride + j];
 }
 
-/* sum[j] += (x - mean[j])^2 over the rows. */
 EL_VECTOR static void add_squares(const float *restrict x, int64_t rows, int64_t stride, int64_t width,
                                   const float *restrict mean, float *restrict sum)
 {
@@ -48,7 +45,6 @@ static int64_t lesser(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Adds a group's sums to the total and clears them. */
 EL_VECTOR static void flush(float *restrict group, int64_t width, double *restrict whole)
 {
     for (int64_t j = 0; j < width; j++) {
@@ -69,7 +65,6 @@ EL_VECTOR static void join(int64_t width, float *restrict sum, const float *rest
     }
 }
 
-/* Mean and biased variance of `width` channels of x[n, c]. */
 static void moments(const float *x, int64_t n, int64_t c, int64_t width, double mean[BLOCK], double variance[BLOCK])
 {
     float sum[BLOCK] = {0}, squares[BLOCK] = {0}, centre[BLOCK];
@@ -190,7 +185,6 @@ enum el_status el_cpu_batch_norm_inference(const struct el_kernel_args *args)
 EL_COME_BACK(come_back, dy[at], (void)0)
 EL_COME_BACK(come_back_open, y[at] > 0 ? dy[at] : 0, g[at] = value)
 
-/* dx = factor * g + slope * x + offset; dx may be g. */
 EL_VECTOR static void spread(const float *g, const float *restrict x, int64_t n, int64_t stride, int64_t width,
                              const float *restrict factor, const float *restrict slope, const float *restrict offset,
                              float *dx)
@@ -205,7 +199,6 @@ EL_VECTOR static void spread(const float *g, const float *restrict x, int64_t n,
     }
 }
 
-/* The residual's gradient from g, unless it is g. */
 static void give_residual(const struct el_kernel_args *args, int64_t c0, int64_t width, const float *g)
 {
     float *dresidual = args->p[8];
@@ -219,7 +212,6 @@ static void give_residual(const struct el_kernel_args *args, int64_t c0, int64_t
     }
 }
 
-/* Gradient sums of `width` channels; leaves g behind where it differs from dy. */
 static void gradient_sums(const struct el_kernel_args *args, int64_t c0, int64_t width, float *g, double sum[BLOCK],
                           double times_x[BLOCK])
 {

@@ -1,9 +1,7 @@
-/* The convolution's weight gradient on AVX-512, on plain layouts.
- * dw[f, k, :] is a sum of outer products of dy[t, f] and x[t + k, :]. Six filters by four vectors of channels stay in
- * registers while time passes; a step costs four loads, six broadcasts and 24 multiply-adds. It reaches 90 % of the
- * core's peak: 7.4 ms for textcnn (windows 3, 4, 5), where oneDNN 2.6 takes 9.6 (it pads 100 filters to 112) and makes
- * the step (single, batch 64) 6.3 % longer (5.2 to 7.3). Forward and backward data are oneDNN's. Without AVX-512 this
- * file offers nothing. */
+/* The convolution's weight gradient on AVX-512: dw[f, k, :] is a sum of outer products of dy[t, f] and x[t + k, :]. Six
+ * filters by four vectors of channels stay in registers; a step costs four loads, six broadcasts and 24 multiply-adds:
+ * 90 % of the core's peak. textcnn (windows 3, 4, 5): 7.4 ms, oneDNN 2.6 9.6 (it pads 100 filters to 112), which makes
+ * the step (single, batch 64) 6.3 % longer (5.2 to 7.3). */
 #include "kernels/cpu/cpu.h"
 
 #include <string.h>
@@ -15,7 +13,6 @@
 
 enum { LANES = 16, VECTORS = 4, FILTERS = 6, SAMPLES = 4 };
 
-/* A few samples of x and dy, at a tile's first filter, tap and channel. */
 struct panel {
     const float *x;  /* [samples, l, c] */
     const float *dy; /* [samples, windows, f] */
@@ -24,8 +21,8 @@ struct panel {
     int64_t stride;
 };
 
-/* dw[i, 0..16*vectors) += the sum over samples and windows of dy[., i] * x[., 0..16*vectors), i < filters; the last
- * vector is masked. Inlined for constants, so that `sum` is registers. */
+/* dw[i, 0..16*vectors) += the sum over samples and windows of dy[., i] * x[., 0..16*vectors); the last vector is
+ * masked. Inlined for constants, so that `sum` is registers. */
 AVX512 static inline __attribute__((always_inline)) void tile(const struct panel *p, const int filters,
                                                               const int vectors, __mmask16 mask)
 {
@@ -57,7 +54,6 @@ AVX512 static inline __attribute__((always_inline)) void tile(const struct panel
             _mm512_mask_storeu_ps(p->dw + i * p->stride + j * LANES, j == vectors - 1 ? mask : 0xffff, sum[i][j]);
 }
 
-/* Up to `wanted` filters of `vectors` vectors; returns the number done. */
 AVX512 static inline __attribute__((always_inline)) int tile_rows(const struct panel *p, int64_t wanted,
                                                                   const int vectors, __mmask16 mask)
 {
@@ -90,7 +86,6 @@ AVX512 static int tile_any(const struct panel *p, int64_t wanted, int64_t channe
     }
 }
 
-/* Adds one group of samples, which fits the L2 cache, to dw. */
 static void add_samples(const struct panel *group, int64_t k)
 {
     enum { WIDTH = LANES * VECTORS };

@@ -7,8 +7,8 @@
 
 enum { SIDE = EL_CONV2D_SIDE, BLOCK = EL_CONV2D_BLOCK };
 
-/* Calls `move` for each 16 channels of a filter's tap: adjacent in [f, k, k, c] at `plain`, 16 elements apart in the
- * stored layout. */
+/* Calls `move` per 16 channels of a filter's tap: adjacent at `plain` [f, k, k, c], 16 elements apart in the stored
+ * layout. */
 static void each_row(const int64_t shape[4], const float *plain, const float *stored,
                      void (*move)(float *plain, float *stored))
 {
@@ -66,8 +66,6 @@ const struct el_weights_layout *el_cpu_conv2d_layout(enum el_dtype dtype, const 
     return dtype == EL_F32 && shape[0] % SIDE == 0 && shape[3] % SIDE == 0 ? &blocks : NULL;
 }
 
-/* Without oneDNN: the reference on a plain copy. */
-
 static enum el_status slow_workspace(const struct el_kernel_args *args, struct el_workspace *workspace_p)
 {
     size_t bytes = (size_t)(args->d[3] * args->d[4] * args->d[5] * args->d[5]) * sizeof(float);
@@ -90,7 +88,6 @@ static enum el_status slow_run(enum el_op_kind op, const struct el_kernel_args *
     return EL_OK;
 }
 
-/* NULL: the reference's. */
 static const struct el_kernel *choose(enum el_op_kind op, const struct el_kernel_args *args)
 {
     const struct el_kernel *few = el_cpu_conv2d_few(op, args);
@@ -106,7 +103,6 @@ static enum el_status choose_workspace(enum el_op_kind op, const struct el_kerne
     return chosen->workspace ? chosen->workspace(args, workspace_p) : EL_OK;
 }
 
-/* Only oneDNN has plans. */
 static enum el_status choose_prepare(enum el_op_kind op, const struct el_kernel_args *args, void **plan_p)
 {
     const struct el_kernel *chosen = choose(op, args);

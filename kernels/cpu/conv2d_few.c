@@ -1,10 +1,7 @@
-/* conv2d over few pixels on AVX-512, from the stored layout (conv2d.h).
- * Deep layers on small images have many weights and few pixels (resnet50 at 64 x 64, batch 4: 60 MB and 16 pixels), so
- * that reading the weights dominates. Here they are read once, in order; each 16 x 16 block stays in registers for all
- * its pixels, and backward to the inputs transposes it there, where oneDNN copies all weights and re-reads them per row
- * of pixels.
- * Inputs and outputs are copied to panels [channels / 16, pixels, 16] in the workspace, because plain pixels evict each
- * other from the L1 cache.
+/* conv2d over few pixels on AVX-512, from the stored layout (conv2d.h). With few pixels reading the weights dominates
+ * (resnet50 at 64 x 64, batch 4: 60 MB and 16 pixels). Here they are read once, in order; each 16 x 16 block stays in
+ * registers for all its pixels; oneDNN re-reads them per row of pixels, and copies them for backward to the inputs.
+ * Panels [channels / 16, pixels, 16] in the workspace avoid evictions from the L1 cache.
  * With oneDNN alone a step of resnet18 on 32 x 32 images (single) takes 51 % longer at batch 16 (49 to 53) and 60 % at
  * batch 64 (57 to 64). */
 #include "kernels/cpu/conv2d.h"
@@ -28,7 +25,6 @@ enum {
     AHEAD = 4 * BLOCK, /* prefetch distance */
 };
 
-/* The pixels of x and y that meet at each tap. */
 struct meetings {
     int n[TAPS];
     int32_t x[TAPS][PIXELS], y[TAPS][PIXELS];
@@ -66,7 +62,6 @@ AVX512 static inline __attribute__((always_inline)) void multiply(const __m512 b
     for (int i = 0; i < n; i++) _mm512_storeu_ps(to[i], sum[i]);
 }
 
-/* The same for all pixels of a tap; from and to are panel blocks. */
 AVX512 static inline __attribute__((always_inline)) void multiply_all(const __m512 block[SIDE], int n,
                                                                       const int32_t *from_at, const float *from,
                                                                       const int32_t *to_at, float *to)
@@ -103,7 +98,6 @@ AVX512 static inline __attribute__((always_inline)) void load(const float *from,
     for (int j = 0; j < SIDE; j++) block[j] = _mm512_loadu_ps(from + j * SIDE);
 }
 
-/* Transposes. */
 AVX512 static inline __attribute__((always_inline)) void turn(__m512 b[SIDE])
 {
     __m512 t[SIDE];
@@ -180,31 +174,31 @@ AVX512 static void from_panel(const float *panel, int64_t pixels, int64_t channe
 
 AVX512 static enum el_status forward(const struct el_kernel_args *args)
 {
-    const float *w = args->p[1]; /* stored */
+    const float *w = args->p[1];
     struct work k;
     begin(args, &k);
-    to_panel(args->p[0], k.x_pixels, k.s.c, k.x); /* x[b, h, w, c] */
+    to_panel(args->p[0], k.x_pixels, k.s.c, k.x);
     memset(k.y, 0, (size_t)(k.y_pixels * k.s.f) * sizeof *k.y);
     for (int64_t f = 0; f < k.s.f; f += SIDE)
         for (int64_t c = 0; c < k.s.c; c += SIDE)
             for (int64_t tap = 0; tap < k.s.k * k.s.k; tap++, w += BLOCK) {
                 const struct meetings *m = &k.meetings;
                 __m512 block[SIDE];
-                if (m->n[tap] == 0) continue; /* padding only */
+                if (m->n[tap] == 0) continue;
                 fetch(w);
                 load(w, block);
                 multiply_all(block, m->n[tap], m->x[tap], k.x + c * k.x_pixels, m->y[tap], k.y + f * k.y_pixels);
             }
-    from_panel(k.y, k.y_pixels, k.s.f, 0, args->p[2]); /* y[b, oh, ow, f] */
+    from_panel(k.y, k.y_pixels, k.s.f, 0, args->p[2]);
     return EL_OK;
 }
 
 AVX512 static enum el_status backward_data(const struct el_kernel_args *args)
 {
-    const float *w = args->p[1]; /* stored */
+    const float *w = args->p[1];
     struct work k;
     begin(args, &k);
-    to_panel(args->p[0], k.y_pixels, k.s.f, k.y); /* dy[b, oh, ow, f] */
+    to_panel(args->p[0], k.y_pixels, k.s.f, k.y);
     memset(k.x, 0, (size_t)(k.x_pixels * k.s.c) * sizeof *k.x);
     for (int64_t f = 0; f < k.s.f; f += SIDE)
         for (int64_t c = 0; c < k.s.c; c += SIDE)
@@ -217,18 +211,18 @@ AVX512 static enum el_status backward_data(const struct el_kernel_args *args)
                 turn(block);
                 multiply_all(block, m->n[tap], m->y[tap], k.y + f * k.y_pixels, m->x[tap], k.x + c * k.x_pixels);
             }
-    from_panel(k.x, k.x_pixels, k.s.c, args->s[0] != 0, args->p[2]); /* dx[b, h, w, c] */
+    from_panel(k.x, k.x_pixels, k.s.c, args->s[0] != 0, args->p[2]);
     return EL_OK;
 }
 
 AVX512 static enum el_status backward_weights(const struct el_kernel_args *args)
 {
-    float *dw = args->p[2]; /* stored */
+    float *dw = args->p[2];
     int acc = args->s[0] != 0;
     struct work k;
     begin(args, &k);
-    to_panel(args->p[0], k.x_pixels, k.s.c, k.x); /* x[b, h, w, c] */
-    to_panel(args->p[1], k.y_pixels, k.s.f, k.y); /* dy[b, oh, ow, f] */
+    to_panel(args->p[0], k.x_pixels, k.s.c, k.x);
+    to_panel(args->p[1], k.y_pixels, k.s.f, k.y);
     for (int64_t f = 0; f < k.s.f; f += SIDE)
         for (int64_t c = 0; c < k.s.c; c += SIDE)
             for (int64_t tap = 0; tap < k.s.k * k.s.k; tap++, dw += BLOCK) {
@@ -248,7 +242,6 @@ AVX512 static enum el_status backward_weights(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* Taps inside the image, over all places along one side. */
 static int64_t taps_inside(int64_t places, int64_t length, const struct el_window *s)
 {
     int64_t n = 0;

@@ -17,13 +17,12 @@ static const struct el_kernel bf16_loops[EL_OP_COUNT] = {EL_CPU_BF16_LIST(EL_CPU
 static const struct el_kernel f16_cast = {.run = el_cpu_cast_f16};
 
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype);
-/* A group of rows fits a core's own cache. */
 static const struct el_bf16_way way = {find, 1 << 15, el_bf16_move};
 #define EL_BF16_WAY &way
 EL_OP_LIST(EL_BF16_FUNCTIONS)
 static const struct el_kernel bf16_rows[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)};
 
-/* The module, or why it is missing: written once under `opened`, then only read. */
+/* Written once under `opened`, then only read. */
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 static const struct el_dnnl_module *dnnl;
 static char missing[EL_ERROR_TEXT_BYTES];

@@ -1,5 +1,5 @@
-/* Fast dropout: the reference's generator, with adjacent elements in vector lanes. Only a draw's first word decides, so
- * that `uniform >= rate` is an exact integer comparison (a uniform number has 24 bits). */
+/* Fast dropout. Only a draw's first word decides, so that `uniform >= rate` is an exact integer comparison (24
+ * bits). */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"

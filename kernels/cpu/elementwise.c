@@ -152,7 +152,6 @@ EL_VECTOR static void narrow_f16(const float *restrict x, int64_t n, float facto
     for (int64_t i = 0; i < n; i++) y[i] = el_f16_of_f32(factor * el_f32_of_f16(el_f16_of_f32(x[i])));
 }
 
-/* Between f32 and halves; other pairs are the reference's. */
 enum el_status el_cpu_cast(const struct el_kernel_args *args)
 {
     const bool acc = args->s[1] != 0;

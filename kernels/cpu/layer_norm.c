@@ -1,5 +1,5 @@
-/* Fast layer norm: a row stays in the L1 cache for its two passes; sums have 16 lanes in double. The gradients of scale
- * and shift take another pass over the rows: f32 within groups of rows, double across groups. */
+/* Fast layer norm: a row stays in the L1 cache for two passes. The gradients of scale and shift take another pass: f32
+ * within groups of rows, double across groups. */
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +35,6 @@ EL_VECTOR static double row_variance(const float *x, int64_t c, double mean)
     return total(lane) / (double)c;
 }
 
-/* y = scale * (x - mean) * rstd + shift. */
 EL_VECTOR static void normalise(const float *restrict x, const float *restrict scale, const float *restrict shift,
                                 int64_t c, float mean, float rstd, float *restrict y)
 {
@@ -88,7 +87,6 @@ EL_VECTOR static void spread(const float *restrict dy, const float *restrict x, 
         for (int64_t j = 0; j < c; j++) dx[j] += rstd * (dy[j] * scale[j] - plain - (x[j] - mean) * by_x);
 }
 
-/* A group's sums over rows, `width` channels: of dy, and of dy * h. */
 EL_VECTOR static void add_group(const float *restrict dy, const float *restrict x, const float *restrict saved,
                                 int64_t rows, int64_t stride, int64_t width, float *restrict plain,
                                 float *restrict times_h)
@@ -102,7 +100,6 @@ EL_VECTOR static void add_group(const float *restrict dy, const float *restrict 
     }
 }
 
-/* dshift and dscale of the channels from c0 on. */
 static void parameter_gradients(const struct el_kernel_args *args, int64_t c0, int64_t width)
 {
     const float *dy = args->p[0], *x = args->p[1], *saved = args->p[3];

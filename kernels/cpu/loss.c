@@ -1,4 +1,4 @@
-/* The cross entropy, row by row: maximum, sum of exp and shares while the row is in cache. mse is the reference's. */
+/* The cross entropy, row by row while the row is in cache. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -26,7 +26,6 @@ static double cross_entropy_row(const float *logits, int64_t classes, int32_t la
     return log(sum) + (double)largest - (double)own;
 }
 
-/* Widens each row into the workspace, which has room for one. */
 static enum el_status cross_entropy_bf16(const struct el_kernel_args *args)
 {
     const uint16_t *logits = args->p[0];

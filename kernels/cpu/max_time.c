@@ -1,5 +1,4 @@
-/* Fast maximum over time: for each block of channels the running maxima and positions stay in vector registers while
- * time passes. */
+/* Fast maximum over time: a block of channels' maxima and positions stay in vector registers. */
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
@@ -7,7 +6,6 @@
 /* Channels per block: four AVX-512 vectors of maxima and four of positions. */
 enum { BLOCK = 64 };
 
-/* x[t, n], rows `stride` apart -> y[n], at[n]; n <= BLOCK. */
 EL_VECTOR static void maximum(const float *x, int64_t length, int64_t stride, int n, float *y, int32_t *at)
 {
     float best[BLOCK];

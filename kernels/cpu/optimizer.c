@@ -1,5 +1,5 @@
-/* Fast optimizers: one pass over gradients, parameters and state. They are memory-bound (textcnn: 10.7 MB of
- * parameters; SGD moves 32 MB, Adam 75 MB). */
+/* Fast, memory-bound optimizers: one pass over gradients, parameters and state (textcnn: 10.7 MB of parameters; SGD
+ * moves 32 MB, Adam 75 MB). */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -42,7 +42,7 @@ EL_VECTOR static void adam(int64_t n, const float *restrict g, float *restrict w
     }
 }
 
-/* If not asked for, denominators and roots stay in the cache. */
+/* Denominators and roots that nobody asked for stay in the cache. */
 enum { ADAM_BLOCK = 1024 };
 
 enum el_status el_cpu_adam(const struct el_kernel_args *args)

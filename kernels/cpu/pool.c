@@ -1,5 +1,4 @@
-/* Fast pools over images: for each block of channels the running maxima and places stay in vector registers while taps
- * pass. */
+/* Fast pools over images: a block of channels' maxima and places stay in vector registers. */
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
@@ -8,7 +7,7 @@
 /* Channels per block: four AVX-512 vectors of maxima and four of places. */
 enum { BLOCK = 64 };
 
-/* A window at the border: its taps inside the image, and its first pixel. */
+/* A window at the border. */
 struct view {
     struct el_window_taps rows, columns;
     int64_t pixel; /* of tap 0, 0; may be outside */
@@ -23,7 +22,6 @@ static struct view view_at(const struct el_window *s, int64_t place)
     return view;
 }
 
-/* One window's maxima over n channels, from x and y on. */
 EL_VECTOR static void maximum(const float *restrict x, const struct el_window *s, const struct view *view, int n,
                               float *restrict y, int32_t *restrict at)
 {
@@ -63,7 +61,6 @@ enum el_status el_cpu_max_pool_forward(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* dx[j] += dy[j] if the maximum was this tap. */
 EL_VECTOR static void give(const float *restrict dy, const int32_t *restrict at, int32_t tap, int64_t c,
                            float *restrict dx)
 {

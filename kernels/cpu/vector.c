@@ -91,7 +91,6 @@ void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float 
     sum_part_block(x + j, rows, n, n - j, y + j);
 }
 
-/* Adds row by row to the sums, which stay in the L1 cache. */
 EL_VECTOR void el_vector_sum_rows_bf16(const uint16_t *restrict x, int64_t rows, int64_t n, int acc, float *restrict y)
 {
     if (!acc) memset(y, 0, (size_t)n * sizeof *y);

@@ -1,7 +1,6 @@
 /* Causal attention, sample by sample: its heads are a batch of cuBLAS products on qkv in place (rows 3 h s apart, heads
- * s apart), with a softmax kernel of ours between them. The workspace holds one sample's t x t scores, backward their
- * gradients too, and does not grow with the batch. Products are whole squares: invisible elements are computed, then
- * set to 0. */
+ * s apart), with our softmax between them. The workspace holds one sample's t x t scores, in backward their gradients
+ * too. Invisible elements are computed, then set to 0. */
 #include "kernels/cuda/common.cuh"
 
 extern "C" {
@@ -17,7 +16,6 @@ static struct el_cuda_matrix heads_of(const struct el_kernel_args *args, const v
     return {static_cast<const REAL *>(rows) + (sample * t * parts + part) * h * s, parts * h * s, s, false};
 }
 
-/* Square number `index` of the workspace: [h][t, t]. */
 template <typename REAL> static struct el_cuda_matrix square(const struct el_kernel_args *args, int index)
 {
     int64_t t = args->d[1], h = args->d[2];
@@ -30,7 +28,6 @@ static struct el_cuda_matrix transposed(struct el_cuda_matrix matrix)
     return matrix;
 }
 
-/* c[m, n] = a[m, k] b[k, n] per head. */
 template <typename REAL>
 static enum el_status multiply(const struct el_kernel_args *args, int64_t m, int64_t n, int64_t k,
                                struct el_cuda_matrix a, struct el_cuda_matrix b, struct el_cuda_matrix c)
@@ -39,8 +36,7 @@ static enum el_status multiply(const struct el_kernel_args *args, int64_t m, int
     return el_cuda_multiply(args, sizeof(REAL) == sizeof(double) ? EL_F64 : EL_F32, &product);
 }
 
-/* A warp per row: q k' becomes softmax(q k' / sqrt(s)) up to the row's own column, and 0 after it. Subtracts the
- * maximum before exp(), against overflow. */
+/* A warp per row: q k' becomes softmax(q k' / sqrt(s)) up to the row's own column, then 0. */
 template <typename REAL>
 __global__ void softmax_kernel(int64_t rows, int64_t t, REAL per_root, REAL *__restrict__ scores,
                                REAL *__restrict__ saved)
@@ -83,8 +79,8 @@ template <typename REAL> static enum el_status attention_forward(const struct el
     return EL_OK;
 }
 
-/* A warp per row: q k' becomes softmax p, from the log of the sum of exp, and dp = dy v' becomes the gradient of q k',
- * p (dp - sum of p dp) / sqrt(s). Both are 0 after the row's own column. */
+/* A warp per row: q k' becomes softmax p, and dp = dy v' becomes p (dp - sum of p dp) / sqrt(s), both up to the row's
+ * own column, then 0. */
 template <typename REAL>
 __global__ void softmax_backward_kernel(int64_t rows, int64_t t, REAL per_root, const REAL *__restrict__ saved,
                                         REAL *__restrict__ scores, REAL *__restrict__ gradients)
@@ -112,7 +108,7 @@ template <typename REAL> static enum el_status attention_backward(const struct e
     REAL *scores = static_cast<REAL *>(args->workspace), per_root = static_cast<REAL>(1 / sqrt(static_cast<double>(s)));
     const struct el_cuda_matrix p = square<REAL>(args, 0), ds = square<REAL>(args, 1);
     for (int64_t i = 0; i < args->d[0]; i++) {
-        struct el_cuda_matrix dy = heads_of<REAL>(args, args->p[0], i, 1, 0), of[3], to[3]; /* q, k, v */
+        struct el_cuda_matrix dy = heads_of<REAL>(args, args->p[0], i, 1, 0), of[3], to[3];
         for (int part = 0; part < 3; part++) {
             of[part] = heads_of<REAL>(args, args->p[1], i, 3, part);
             to[part] = heads_of<REAL>(args, args->p[3], i, 3, part);

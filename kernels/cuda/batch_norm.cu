@@ -12,7 +12,6 @@ template <typename REAL> struct from_first {
     }
 };
 
-/* The gradient before the ReLU: dy, or 0 where it was shut. */
 template <typename REAL> __device__ static inline REAL incoming(const REAL *dy, const REAL *y_or_null, int64_t at)
 {
     return y_or_null && !(y_or_null[at] > 0) ? static_cast<REAL>(0) : dy[at];

@@ -62,7 +62,6 @@ template <typename TO> static enum el_status cast(const struct el_kernel_args *a
     return cast_from<float, TO>(args, args->s[0], acc);
 }
 
-/* y */
 template <typename REAL, int MOST> __global__ void fill_kernel(const __grid_constant__ tensors<1, MOST> all, double s)
 {
     const auto &own = all.each[own_tensor(all)];

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-/* The call's name, without its arguments. */
 static int name_length(const char *call)
 {
     return (int)strcspn(call, "(");

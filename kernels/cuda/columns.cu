@@ -6,7 +6,6 @@ extern "C" {
 }
 #include "kernels/window.h"
 
-/* A thread per value. */
 template <typename REAL>
 __global__ void columns_kernel(const REAL *__restrict__ x, struct el_cuda_conv s, int64_t items,
                                REAL *__restrict__ columns)

@@ -1,5 +1,5 @@
 /* The convolutions' rows: the choice between cuDNN and columns, kept in a plan. conv1d's bias, ReLU and bias gradient
- * are kernels of ours either way. */
+ * are our kernels. */
 #include "kernels/cuda/conv.h"
 
 #include <stdio.h>
@@ -13,7 +13,6 @@ struct plan {
     char text[160];
 };
 
-/* The ops of a family are in the order of the ways. */
 static struct el_cuda_conv conv_of(enum el_op_kind op, const struct el_kernel_args *args)
 {
     const bool over_time = op < EL_OP_CONV2D_FORWARD;
@@ -35,7 +34,6 @@ static struct el_cuda_conv conv_of(enum el_op_kind op, const struct el_kernel_ar
     return conv;
 }
 
-/* The workspace: the stretches of the bias' gradient, then the scratch of the chosen way. */
 static size_t bias_bytes(enum el_op_kind op, const struct el_cuda_conv *conv)
 {
     if (op != EL_OP_CONV1D_BACKWARD_WEIGHTS) return 0;
@@ -47,7 +45,6 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Asks for its scratch; false: take columns. */
 static bool ask_cudnn(const struct el_cuda_native *native, const struct el_cuda_conv *conv, size_t *bytes_p)
 {
     struct el_cuda_conv_cudnn *cudnn = NULL;
@@ -120,8 +117,8 @@ static enum el_status convolve(const struct el_kernel_args *args, const struct e
     if (plan->cudnn) {
         enum el_status status = el_cuda_cudnn()->run(plan->cudnn, args->native, conv, scratch);
         if (status != EL_ERR_ABSENT) return status;
-        /* cuDNN accepted in prepare() but cannot run (a library is missing, or its tables do not know the device).
-         * Nothing is done yet: from now on by columns. */
+        /* cuDNN accepted in prepare() but cannot run (missing library, unknown device). Nothing is done yet: from now
+         * on by columns. */
         take_columns(plan, el_error_message());
     }
     return el_cuda_conv_columns_run(args, conv, dtype, scratch);
@@ -150,7 +147,6 @@ static const char *describe(const void *plan)
     return ((const struct plan *)plan)->text;
 }
 
-/* Per op and type, because a row's functions get neither. */
 #define FUNCTIONS(op, name, type, dtype)                                                                               \
     static enum el_status name##_workspace_##type(const struct el_kernel_args *args, struct el_workspace *workspace_p) \
     {                                                                                                                  \

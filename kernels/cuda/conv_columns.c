@@ -5,7 +5,6 @@
  * For 1 x 1 windows x is its own columns. */
 #include "kernels/cuda/conv.h"
 
-/* A group of samples: pixels of y and of x, and columns. */
 struct stretch {
     int64_t first, samples, rows, values;
     void *x, *y, *columns;

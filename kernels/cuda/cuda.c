@@ -4,7 +4,6 @@
 #include "kernels/bf16.h"
 #include "kernels/cuda/native.h"
 
-/* Ops over many tensors. */
 #define TAKES_MANY(op) .takes_many = (op) == EL_OP_SCALE || ((op) >= EL_OP_CAST && (op) <= EL_OP_ADAM)
 
 static const struct el_kernel rows[EL_OP_COUNT][2] = {

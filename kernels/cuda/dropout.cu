@@ -1,5 +1,5 @@
-/* Dropout with the reference's generator: it drops the same elements as on CPUs. Only a draw's first word decides, so
- * that `uniform >= rate` is an exact integer comparison (a uniform number has 24 bits). */
+/* Dropout with the reference's generator. Only a draw's first word decides, so that `uniform >= rate` is an exact
+ * integer comparison (24 bits). */
 #include "kernels/cuda/common.cuh"
 
 #include "runtime/base/rng.h"
@@ -7,7 +7,7 @@
 struct drop {
     struct el_rng_key key;
     uint64_t step, first, stride;
-    int64_t run, apart, from; /* as in the reference */
+    int64_t run, apart, from;
     uint32_t threshold;
 };
 

@@ -1,5 +1,5 @@
-/* Element-wise ops, one pass over memory each, adjacent threads at adjacent elements. Where an output may be an input
- * (relu_backward, gelu_backward, scale) no pointer is __restrict__. */
+/* Element-wise ops. Where an output may be an input (relu_backward, gelu_backward, scale) no pointer is
+ * __restrict__. */
 #include "kernels/cuda/common.cuh"
 
 template <typename REAL> __global__ void relu_backward_kernel(const REAL *dy, const REAL *y, int64_t n, REAL *dx)
@@ -95,7 +95,6 @@ template <typename REAL> static enum el_status add(const struct el_kernel_args *
                   static_cast<REAL *>(args->p[1]));
 }
 
-/* y */
 template <typename REAL, int MOST> __global__ void fill_kernel(const __grid_constant__ tensors<1, MOST> all, REAL s)
 {
     const auto &own = all.each[own_tensor(all)];

@@ -1,11 +1,10 @@
 /* The embedding table: rows picked by id, and their dense gradient.
- * Backward sums each id's gradients. Float atomics differ from run to run; a sort costs passes over the ids; a warp per
- * id waits for the padding's, which has half of all positions. So sums are integers (exact_sum.h), in any order:
+ * Float atomics differ from run to run, a sort costs passes over the ids, and a warp per id waits for the padding's,
+ * half of all positions. So backward sums integers (exact_sum.h), in any order:
  *   1. heads  each id's first position, whose place in the workspace holds the id's sum
  *   2. peaks  the largest magnitude among an id's gradients, which gives its unit
  *   3. add    every element, by integer atomics
- *   4. give   the sums, to the rows that ids name; other rows are already cleared
- * Ids outside the table are skipped. */
+ *   4. give   the sums, to the rows that ids name; other rows are already cleared */
 #include "kernels/cuda/common.cuh"
 
 #include "kernels/cuda/embedding.h"
@@ -34,7 +33,7 @@ template <typename REAL> static enum el_status embedding_forward(const struct el
 }
 
 struct sums {
-    const int32_t *ids; /* [n] */
+    const int32_t *ids;
     int64_t n, v, e, first;
     int digits;
     unsigned long long *words, *peaks;
@@ -123,7 +122,6 @@ template <typename REAL> static size_t backward_bytes(const struct el_kernel_arg
     return el_embedding_layout(args->d[0], args->d[1], args->d[2], words_of<REAL>()).bytes;
 }
 
-/* Clears sums, peaks and heads, and the table unless it is added to. */
 template <typename REAL>
 static enum el_status clear(const struct el_kernel_args *args, const struct el_embedding_layout &layout)
 {
@@ -138,7 +136,7 @@ static enum el_status clear(const struct el_kernel_args *args, const struct el_e
 
 template <typename REAL> static enum el_status embedding_backward(const struct el_kernel_args *args)
 {
-    const REAL *dy = static_cast<const REAL *>(args->p[1]); /* [n, e] */
+    const REAL *dy = static_cast<const REAL *>(args->p[1]);
     int64_t n = args->d[0], v = args->d[1], e = args->d[2];
     if (n >= EL_EMBEDDING_POSITIONS_MAX)
         return el_fail(EL_ERR_INVALID, "cuda embedding_backward: %lld positions; make the batch smaller", (long long)n);

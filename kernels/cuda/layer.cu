@@ -34,8 +34,8 @@ enum el_status el_cuda_bias(const struct el_kernel_args *args, enum el_dtype dty
                            : bias_of<float>(args, rows, n, x, bias, relu, y);
 }
 
-/* A block takes 32 columns of one stretch of rows; each of its eight warps sums every eighth row, then the warps' sums
- * are added in order. */
+/* A block takes 32 columns of a stretch; each of its eight warps sums every eighth row, then their sums are added in
+ * order. */
 template <typename REAL>
 __global__ void sum_stretches_kernel(const REAL *__restrict__ x, int64_t rows, int64_t n, int64_t tiles,
                                      int64_t stretches, double *__restrict__ part)

@@ -1,5 +1,4 @@
-/* Layer norm: a warp per row, with one pass per sum and one to write; the gradients of scale and shift are sums over
- * rows (channel_sums.cuh). */
+/* Layer norm: a warp per row; the gradients of scale and shift are sums over rows (channel_sums.cuh). */
 #include "kernels/cuda/channel_sums.cuh"
 
 template <typename REAL>
@@ -35,7 +34,6 @@ template <typename REAL> static enum el_status layer_norm_forward(const struct e
                         static_cast<REAL *>(args->p[3]), static_cast<REAL *>(args->p[4]));
 }
 
-/* An element's terms of dshift and dscale. */
 template <typename REAL> struct parameter_terms {
     const REAL *dy, *x, *saved;
     int64_t c;

@@ -1,6 +1,5 @@
-/* The linear layer by cuBLAS on plain layouts; bias, ReLU and bias gradient by our kernels, also for add_row and
- * sum_rows. cuBLAS is column-major and reads a row-major matrix as its transpose: for c = a b it is asked for c' = b'
- * a'. */
+/* The linear layer by cuBLAS; bias, ReLU and bias gradient by our kernels. cuBLAS is column-major and reads a row-major
+ * matrix as its transpose: for c = a b it is asked for c' = b' a'. */
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/layer.h"
@@ -73,7 +72,6 @@ static enum el_status linear_forward(const struct el_kernel_args *args, enum el_
     return el_cuda_bias(args, dtype, b, o, args->p[3], bias_first ? NULL : args->p[2], args->s[0] != 0, args->p[3]);
 }
 
-/* dx[b,i] = dy[b,o] w[o,i] */
 static enum el_status linear_backward_data(const struct el_kernel_args *args, enum el_dtype dtype)
 {
     int64_t b = args->d[0], i = args->d[1], o = args->d[2];
@@ -89,7 +87,6 @@ static enum el_status linear_backward_data(const struct el_kernel_args *args, en
     return el_cuda_multiply(args, dtype, &product);
 }
 
-/* dw[o,i] = dy'[o,b] x[b,i] */
 static enum el_status linear_backward_weights(const struct el_kernel_args *args, enum el_dtype dtype)
 {
     int64_t b = args->d[0], i = args->d[1], o = args->d[2];
@@ -118,7 +115,6 @@ static enum el_status sum_rows(const struct el_kernel_args *args, enum el_dtype 
                             args->p[1]);
 }
 
-/* Per type, because a row's functions do not get it. */
 #define ALL_TYPES(name)                                                                                                \
     enum el_status el_cuda_##name##_f32(const struct el_kernel_args *args)                                             \
     {                                                                                                                  \
@@ -138,7 +134,6 @@ ALL_TYPES(linear_backward_weights)
 ALL_TYPES(add_row)
 ALL_TYPES(sum_rows)
 
-/* The size does not depend on the type or on the bias. */
 #define WORKSPACE(name, columns)                                                                                       \
     enum el_status el_cuda_##name##_workspace_f32(const struct el_kernel_args *args, struct el_workspace *workspace_p) \
     {                                                                                                                  \

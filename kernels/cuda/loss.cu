@@ -1,8 +1,7 @@
-/* The losses with their gradients: a warp per sample, in double. Samples' losses go to the workspace, and one block
- * sums them in fixed order. */
+/* The losses with their gradients: a warp per sample, in double; then one block sums the samples' losses in fixed
+ * order. */
 #include "kernels/cuda/common.cuh"
 
-/* *loss = the sum of part[n] / divisor; one block. */
 template <typename REAL> __global__ void mean_kernel(const double *part, int64_t n, double divisor, REAL *loss)
 {
     double sum = 0;
@@ -11,7 +10,7 @@ template <typename REAL> __global__ void mean_kernel(const double *part, int64_t
     if (threadIdx.x == 0) *loss = static_cast<REAL>(sum / divisor);
 }
 
-/* An invalid label gives a loss of NaN. Subtracts the maximum before exp(), against overflow. */
+/* An invalid label gives a loss of NaN. */
 template <typename REAL>
 __global__ void cross_entropy_kernel(const REAL *__restrict__ logits, const int32_t *__restrict__ labels, int64_t batch,
                                      int64_t classes, double *__restrict__ part, REAL *__restrict__ dlogits)

@@ -1,5 +1,5 @@
-/* The maximum over time: a block takes 32 channels of one sample; each of its eight warps takes every eighth step and
- * reads 32 adjacent values; then the warps' maxima are joined. */
+/* The maximum over time: a block takes 32 channels of a sample; each of its eight warps takes every eighth step; then
+ * the warps' maxima are joined. */
 #include "kernels/cuda/common.cuh"
 
 template <typename REAL>

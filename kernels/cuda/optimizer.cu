@@ -1,5 +1,4 @@
-/* Fused, memory-bound optimizers: one pass over gradients, parameters and state. The host computes step-dependent
- * values, in double. */
+/* Fused, memory-bound optimizers. The host computes step-dependent values, in double. */
 #include "kernels/cuda/common.cuh"
 
 /* g, w */
@@ -100,7 +99,6 @@ static enum el_status adam(const struct el_kernel_args *args)
                           static_cast<const struct adam_scalars<wide> *>(args->step_values));
 }
 
-/* A block's minimum. */
 enum { SQUARES_A_BLOCK = 16 * EL_CUDA_THREADS };
 
 /* x, sum */
@@ -115,7 +113,6 @@ __global__ void squares_kernel(const __grid_constant__ tensors<2, MOST> all, dou
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
-/* One block, tensor after tensor. */
 template <typename REAL, int MOST>
 __global__ void add_parts_kernel(const __grid_constant__ tensors<2, MOST> all, const double *__restrict__ part)
 {
@@ -131,7 +128,7 @@ __global__ void add_parts_kernel(const __grid_constant__ tensors<2, MOST> all, c
 
 template <typename REAL, int MOST> static enum el_status sum_squares_by(const struct el_kernel_args *args)
 {
-    double *part = static_cast<double *>(args->workspace); /* [blocks] */
+    double *part = static_cast<double *>(args->workspace);
     tensors<2, MOST> list;
     int at = 0;
     do {
@@ -171,7 +168,6 @@ template <typename REAL> static enum el_status clip(const struct el_kernel_args 
     return launch_tensors(args, "clip", EL_CUDA_BOTH(clip_kernel, 2, REAL), args->s[0]);
 }
 
-/* A block per row. */
 template <typename REAL> __global__ void max_norm_kernel(int64_t rows, int64_t n, double limit, REAL *w)
 {
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {

@@ -1,5 +1,5 @@
 /* Pools over images: max with a thread per output, its gradient with a thread per element of dx that searches its
- * windows; mean as max_time does, eight warps per tile of 32 channels. */
+ * windows; mean with eight warps per tile of 32 channels. */
 #include "kernels/cuda/common.cuh"
 #include "kernels/window.h"
 

@@ -13,7 +13,6 @@
 
 #include "kernels/reference/sums.h"
 
-/* Where a row of q, k and v of one head begins; rows are `stride` apart. */
 struct LOCAL(head) {
     REAL *q, *k, *v;
     int64_t stride, s;
@@ -51,7 +50,7 @@ static double LOCAL(attend)(const struct LOCAL(head) * head, int64_t i, REAL *y)
 
 enum el_status NAME(attention_forward)(const struct el_kernel_args *args)
 {
-    REAL *y = args->p[1], *saved = args->p[2]; /* [b, t, h, s], [b, h, t] */
+    REAL *y = args->p[1], *saved = args->p[2];
     int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
     for (int64_t n = 0; n < b * h; n++) {
         struct LOCAL(head) head = LOCAL(head_of)(args->p[0], args->d, n / h, n % h);
@@ -83,7 +82,7 @@ static void LOCAL(give_back)(const struct LOCAL(head) * to, const struct LOCAL(h
 
 enum el_status NAME(attention_backward)(const struct el_kernel_args *args)
 {
-    const REAL *dy = args->p[0], *saved = args->p[2]; /* [b, t, h, s], [b, h, t] */
+    const REAL *dy = args->p[0], *saved = args->p[2];
     int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
     memset(args->p[3], 0, (size_t)(b * t * 3 * h * s) * sizeof(REAL));
     for (int64_t n = 0; n < b * h; n++) {

@@ -11,7 +11,6 @@
 
 #else
 
-/* Mean and biased variance of `width` channels of x[n, c]. */
 static void LOCAL(moments)(const REAL *x, int64_t n, int64_t c, int64_t width, double *mean, double *variance)
 {
     for (int64_t j = 0; j < width; j++) mean[j] = variance[j] = 0;
@@ -43,9 +42,9 @@ static void LOCAL(normalise)(const struct el_kernel_args *args, int64_t c0, int6
 
 enum el_status NAME(batch_norm_forward)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0];                                      /* [n, c] */
-    REAL *running_mean = args->p[4], *running_variance = args->p[5]; /* [c] */
-    REAL *y = args->p[6], *saved = args->p[7];                       /* [n, c], [2, c] */
+    const REAL *x = args->p[0];
+    REAL *running_mean = args->p[4], *running_variance = args->p[5];
+    REAL *y = args->p[6], *saved = args->p[7];
     int64_t n = args->d[0], c = args->d[1];
     double eps = args->s[0], momentum = args->s[1];
     EL_TRY(el_batch_norm_check(n));
@@ -69,7 +68,7 @@ enum el_status NAME(batch_norm_forward)(const struct el_kernel_args *args)
 
 enum el_status NAME(batch_norm_inference)(const struct el_kernel_args *args)
 {
-    const REAL *running_mean = args->p[4], *running_variance = args->p[5]; /* [c] */
+    const REAL *running_mean = args->p[4], *running_variance = args->p[5];
     int64_t c = args->d[1];
     for (int64_t c0 = 0; c0 < c; c0 += EL_REFERENCE_BLOCK) {
         double mean[EL_REFERENCE_BLOCK], rstd[EL_REFERENCE_BLOCK];
@@ -127,7 +126,7 @@ static void LOCAL(spread)(const struct el_kernel_args *args, int64_t c0, int64_t
 
 enum el_status NAME(batch_norm_backward)(const struct el_kernel_args *args)
 {
-    REAL *dscale = args->p[6], *dshift = args->p[7]; /* [c] */
+    REAL *dscale = args->p[6], *dshift = args->p[7];
     int64_t c = args->d[1];
     int acc = args->s[0] != 0;
     for (int64_t c0 = 0; c0 < c; c0 += EL_REFERENCE_BLOCK) {

@@ -15,10 +15,10 @@
 
 enum el_status NAME(conv1d_forward)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0];    /* [b, l, c] */
-    const REAL *w = args->p[1];    /* [f, k, c] */
-    const REAL *bias = args->p[2]; /* [f] */
-    REAL *y = args->p[3];          /* [b, l-k+1, f] */
+    const REAL *x = args->p[0];
+    const REAL *w = args->p[1];
+    const REAL *bias = args->p[2];
+    REAL *y = args->p[3];
     int64_t batch = args->d[0], length = args->d[1], c = args->d[2], filters = args->d[3], k = args->d[4];
     int64_t windows = length - k + 1;
     int relu = args->s[0] != 0;
@@ -33,9 +33,9 @@ enum el_status NAME(conv1d_forward)(const struct el_kernel_args *args)
 
 enum el_status NAME(conv1d_backward_data)(const struct el_kernel_args *args)
 {
-    const REAL *dy = args->p[0]; /* [b, l-k+1, f] */
-    const REAL *w = args->p[1];  /* [f, k, c] */
-    REAL *dx = args->p[2];       /* [b, l, c] */
+    const REAL *dy = args->p[0];
+    const REAL *w = args->p[1];
+    REAL *dx = args->p[2];
     int64_t batch = args->d[0], length = args->d[1], c = args->d[2], filters = args->d[3], k = args->d[4];
     int64_t windows = length - k + 1;
     int acc = args->s[0] != 0;
@@ -56,10 +56,10 @@ enum el_status NAME(conv1d_backward_data)(const struct el_kernel_args *args)
 
 enum el_status NAME(conv1d_backward_weights)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0];  /* [b, l, c] */
-    const REAL *dy = args->p[1]; /* [b, l-k+1, f] */
-    REAL *dw = args->p[2];       /* [f, k, c] */
-    REAL *dbias = args->p[3];    /* [f] */
+    const REAL *x = args->p[0];
+    const REAL *dy = args->p[1];
+    REAL *dw = args->p[2];
+    REAL *dbias = args->p[3];
     int64_t batch = args->d[0], length = args->d[1], c = args->d[2], filters = args->d[3], k = args->d[4];
     int64_t windows = length - k + 1;
     int acc = args->s[0] != 0;

@@ -1,5 +1,5 @@
-/* The convolution over images, channels last, and its gradients. The taps of one window row are adjacent in the image
- * and in the filter, and are processed together; taps outside the image are cut off at both ends. */
+/* The convolution over images, channels last, and its gradients. A window row's taps, adjacent in image and filter, are
+ * processed together, cut off at the image's ends. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -25,9 +25,9 @@ static double LOCAL(window_sum)(const REAL *sample, const REAL *filter, const st
 
 enum el_status NAME(conv2d_forward)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0]; /* [b, h, w, c] */
-    const REAL *w = args->p[1]; /* [f, k, k, c] */
-    REAL *y = args->p[2];       /* [b, oh, ow, f] */
+    const REAL *x = args->p[0];
+    const REAL *w = args->p[1];
+    REAL *y = args->p[2];
     const struct el_window s = el_window_of_conv2d(args->d);
     for (int64_t b = 0; b < s.b; b++)
         for (int64_t oy = 0; oy < s.oh; oy++)
@@ -60,9 +60,9 @@ static void LOCAL(add_windows)(const REAL *dy, const REAL *w, const struct el_wi
 
 enum el_status NAME(conv2d_backward_data)(const struct el_kernel_args *args)
 {
-    const REAL *dy = args->p[0]; /* [b, oh, ow, f] */
-    const REAL *w = args->p[1];  /* [f, k, k, c] */
-    REAL *dx = args->p[2];       /* [b, h, w, c] */
+    const REAL *dy = args->p[0];
+    const REAL *w = args->p[1];
+    REAL *dx = args->p[2];
     const struct el_window s = el_window_of_conv2d(args->d);
     int acc = args->s[0] != 0;
     for (int64_t pixel = 0; pixel < s.b * s.h * s.w; pixel++)
@@ -93,12 +93,12 @@ static void LOCAL(add_places)(const REAL *row, const REAL *dy, const struct el_w
 
 enum el_status NAME(conv2d_backward_weights)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0];  /* [b, h, w, c] */
-    const REAL *dy = args->p[1]; /* [b, oh, ow, f] */
-    REAL *dw = args->p[2];       /* [f, k, k, c] */
+    const REAL *x = args->p[0];
+    const REAL *dy = args->p[1];
+    REAL *dw = args->p[2];
     const struct el_window s = el_window_of_conv2d(args->d);
     int acc = args->s[0] != 0;
-    for (int64_t tap = 0; tap < s.f * s.k; tap++) /* a filter's row of taps */
+    for (int64_t tap = 0; tap < s.f * s.k; tap++)
         for (int64_t i0 = 0; i0 < s.k * s.c; i0 += EL_REFERENCE_BLOCK) {
             double sum[EL_REFERENCE_BLOCK] = {0};
             int64_t n = s.k * s.c - i0 < EL_REFERENCE_BLOCK ? s.k * s.c - i0 : EL_REFERENCE_BLOCK;

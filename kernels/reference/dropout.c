@@ -13,8 +13,8 @@
 
 enum el_status NAME(dropout)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0]; /* [r, n] */
-    REAL *y = args->p[1];       /* [r, n] */
+    const REAL *x = args->p[0];
+    REAL *y = args->p[1];
     int64_t rows = args->d[0], n = args->d[1], first = args->d[2], stride = args->d[3];
     int64_t run = args->d[4] ? args->d[4] : n, apart = args->d[5], from = args->d[6];
     double rate = args->s[0];

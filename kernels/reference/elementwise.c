@@ -83,8 +83,8 @@ enum el_status NAME(gelu_backward)(const struct el_kernel_args *args)
 
 enum el_status NAME(copy_columns)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0]; /* [r, ldx] */
-    REAL *y = args->p[1];       /* [r, ldy] */
+    const REAL *x = args->p[0];
+    REAL *y = args->p[1];
     int64_t rows = args->d[0], columns = args->d[1], ldx = args->d[2], ldy = args->d[3];
     int acc = args->s[0] != 0;
     for (int64_t r = 0; r < rows; r++)

@@ -10,9 +10,9 @@
 
 enum el_status NAME(embedding_forward)(const struct el_kernel_args *args)
 {
-    const int32_t *ids = args->p[0]; /* [n] */
-    const REAL *table = args->p[1];  /* [v, e] */
-    REAL *y = args->p[2];            /* [n, e] */
+    const int32_t *ids = args->p[0];
+    const REAL *table = args->p[1];
+    REAL *y = args->p[2];
     int64_t n = args->d[0], e = args->d[2];
     EL_TRY(el_reference_check_index("embedding_forward", ids, n, el_embedding_limit(args->d)));
     for (int64_t i = 0; i < n; i++) {
@@ -26,9 +26,9 @@ enum el_status NAME(embedding_forward)(const struct el_kernel_args *args)
  * too much memory). */
 enum el_status NAME(embedding_backward)(const struct el_kernel_args *args)
 {
-    const int32_t *ids = args->p[0]; /* [n] */
-    const REAL *dy = args->p[1];     /* [n, e] */
-    REAL *dtable = args->p[2];       /* [v, e] */
+    const int32_t *ids = args->p[0];
+    const REAL *dy = args->p[1];
+    REAL *dtable = args->p[2];
     int64_t n = args->d[0], v = args->d[1], e = args->d[2];
     EL_TRY(el_reference_check_index("embedding_backward", ids, n, el_embedding_limit(args->d)));
     if (args->s[0] == 0)

@@ -13,8 +13,8 @@
 
 enum el_status NAME(layer_norm_forward)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0], *scale = args->p[1], *shift = args->p[2]; /* [n, c], [c], [c] */
-    REAL *y = args->p[3], *saved = args->p[4];                            /* [n, c], [n, 2] */
+    const REAL *x = args->p[0], *scale = args->p[1], *shift = args->p[2];
+    REAL *y = args->p[3], *saved = args->p[4];
     int64_t n = args->d[0], c = args->d[1];
     for (int64_t i = 0; i < n; i++, x += c, y += c) {
         double mean = 0, variance = 0;
@@ -51,7 +51,7 @@ static void LOCAL(input_gradient)(const REAL *dy, const REAL *x, const REAL *sca
 enum el_status NAME(layer_norm_backward)(const struct el_kernel_args *args)
 {
     const REAL *dy = args->p[0], *x = args->p[1], *scale = args->p[2], *saved = args->p[3];
-    REAL *dx = args->p[4], *dscale = args->p[5], *dshift = args->p[6]; /* [n, c], [c], [c] */
+    REAL *dx = args->p[4], *dscale = args->p[5], *dshift = args->p[6];
     int64_t n = args->d[0], c = args->d[1];
     int acc = args->s[1] != 0;
     for (int64_t j = 0; j < c; j++) {

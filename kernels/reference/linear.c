@@ -12,10 +12,10 @@
 
 enum el_status NAME(linear_forward)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0];    /* [b, i] */
-    const REAL *w = args->p[1];    /* [o, i] */
-    const REAL *bias = args->p[2]; /* [o] or NULL */
-    REAL *y = args->p[3];          /* [b, o] */
+    const REAL *x = args->p[0];
+    const REAL *w = args->p[1];
+    const REAL *bias = args->p[2];
+    REAL *y = args->p[3];
     int64_t rows = args->d[0], in = args->d[1], out = args->d[2];
     int relu = args->s[0] != 0;
     for (int64_t b = 0; b < rows; b++)
@@ -28,9 +28,9 @@ enum el_status NAME(linear_forward)(const struct el_kernel_args *args)
 
 enum el_status NAME(linear_backward_data)(const struct el_kernel_args *args)
 {
-    const REAL *dy = args->p[0]; /* [b, o] */
-    const REAL *w = args->p[1];  /* [o, i] */
-    REAL *dx = args->p[2];       /* [b, i] */
+    const REAL *dy = args->p[0];
+    const REAL *w = args->p[1];
+    REAL *dx = args->p[2];
     int64_t rows = args->d[0], in = args->d[1], out = args->d[2];
     int acc = args->s[0] != 0;
     for (int64_t b = 0; b < rows; b++)
@@ -45,10 +45,10 @@ enum el_status NAME(linear_backward_data)(const struct el_kernel_args *args)
 
 enum el_status NAME(linear_backward_weights)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0];  /* [b, i] */
-    const REAL *dy = args->p[1]; /* [b, o] */
-    REAL *dw = args->p[2];       /* [o, i] */
-    REAL *dbias = args->p[3];    /* [o] or NULL */
+    const REAL *x = args->p[0];
+    const REAL *dy = args->p[1];
+    REAL *dw = args->p[2];
+    REAL *dbias = args->p[3];
     int64_t rows = args->d[0], in = args->d[1], out = args->d[2];
     int acc = args->s[0] != 0;
     for (int64_t o = 0; o < out; o++)
@@ -65,8 +65,8 @@ enum el_status NAME(linear_backward_weights)(const struct el_kernel_args *args)
 
 enum el_status NAME(add_row)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0], *row = args->p[1]; /* [r, n], [n] */
-    REAL *y = args->p[2];                          /* [r, n] */
+    const REAL *x = args->p[0], *row = args->p[1];
+    REAL *y = args->p[2];
     int64_t rows = args->d[0], n = args->d[1];
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < n; i++) y[r * n + i] = x[r * n + i] + row[i];

@@ -20,10 +20,10 @@ static double LOCAL(largest_of)(const REAL *x, int64_t n)
 /* Subtracts the maximum before exp(), against overflow. */
 enum el_status NAME(cross_entropy)(const struct el_kernel_args *args)
 {
-    const REAL *logits = args->p[0];    /* [b, c] */
-    const int32_t *labels = args->p[1]; /* [b] */
-    REAL *loss = args->p[2];            /* [1] */
-    REAL *dlogits = args->p[3];         /* [b, c] */
+    const REAL *logits = args->p[0];
+    const int32_t *labels = args->p[1];
+    REAL *loss = args->p[2];
+    REAL *dlogits = args->p[3];
     int64_t batch = args->d[0], classes = args->d[1];
     EL_TRY(el_reference_check_index("cross_entropy", labels, batch, classes));
     double total = 0;
@@ -43,9 +43,9 @@ enum el_status NAME(cross_entropy)(const struct el_kernel_args *args)
 
 enum el_status NAME(cross_entropy_piece)(const struct el_kernel_args *args)
 {
-    const REAL *logits = args->p[0];    /* [b, c] */
-    const int32_t *labels = args->p[1]; /* [b] */
-    REAL *part = args->p[2];            /* [b, 3] */
+    const REAL *logits = args->p[0];
+    const int32_t *labels = args->p[1];
+    REAL *part = args->p[2];
     int64_t batch = args->d[0], classes = args->d[1], first = args->d[2];
     EL_TRY(el_reference_check_index("cross_entropy_piece", labels, batch, args->d[3]));
     for (int64_t b = 0; b < batch; b++) {
@@ -62,9 +62,9 @@ enum el_status NAME(cross_entropy_piece)(const struct el_kernel_args *args)
 
 enum el_status NAME(cross_entropy_join)(const struct el_kernel_args *args)
 {
-    const REAL *logits = args->p[0], *parts = args->p[2]; /* [b, c], [m, b, 3] */
-    const int32_t *labels = args->p[1];                   /* [b] */
-    REAL *dlogits = args->p[4];                           /* [b, c] */
+    const REAL *logits = args->p[0], *parts = args->p[2];
+    const int32_t *labels = args->p[1];
+    REAL *dlogits = args->p[4];
     int64_t batch = args->d[0], classes = args->d[1], first = args->d[2], pieces = args->d[4];
     double total = 0;
     for (int64_t b = 0; b < batch; b++) {
@@ -88,10 +88,10 @@ enum el_status NAME(cross_entropy_join)(const struct el_kernel_args *args)
 /* With one output, label 0 has target 1 and label 1 target 0. */
 enum el_status NAME(mse)(const struct el_kernel_args *args)
 {
-    const REAL *y = args->p[0];         /* [b, c] */
-    const int32_t *labels = args->p[1]; /* [b] */
-    REAL *loss = args->p[2];            /* [1] */
-    REAL *dy = args->p[3];              /* [b, c] */
+    const REAL *y = args->p[0];
+    const int32_t *labels = args->p[1];
+    REAL *loss = args->p[2];
+    REAL *dy = args->p[3];
     int64_t batch = args->d[0], classes = args->d[1];
     EL_TRY(el_reference_check_index("mse", labels, batch, classes > 1 ? classes : 2));
     double total = 0, n = (double)(batch * classes);

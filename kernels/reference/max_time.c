@@ -1,4 +1,4 @@
-/* The maximum over time and its gradient, which goes to the first maximum alone. */
+/* The maximum over time; its gradient goes to the first maximum. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -10,9 +10,9 @@
 
 enum el_status NAME(max_time_forward)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0]; /* [b, t, f] */
-    REAL *y = args->p[1];       /* [b, f] */
-    int32_t *at = args->p[2];   /* [b, f] */
+    const REAL *x = args->p[0];
+    REAL *y = args->p[1];
+    int32_t *at = args->p[2];
     int64_t batch = args->d[0], length = args->d[1], filters = args->d[2];
     for (int64_t b = 0; b < batch; b++)
         for (int64_t f = 0; f < filters; f++) {
@@ -28,9 +28,9 @@ enum el_status NAME(max_time_forward)(const struct el_kernel_args *args)
 
 enum el_status NAME(max_time_backward)(const struct el_kernel_args *args)
 {
-    const REAL *dy = args->p[0];    /* [b, f] */
-    const int32_t *at = args->p[1]; /* [b, f] */
-    REAL *dx = args->p[2];          /* [b, t, f] */
+    const REAL *dy = args->p[0];
+    const int32_t *at = args->p[1];
+    REAL *dx = args->p[2];
     int64_t batch = args->d[0], length = args->d[1], filters = args->d[2];
     for (int64_t b = 0; b < batch; b++)
         for (int64_t t = 0; t < length; t++)

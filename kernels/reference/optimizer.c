@@ -37,7 +37,7 @@ enum el_status NAME(adam)(const struct el_kernel_args *args)
 {
     const REAL *g = args->p[0];
     REAL *w = args->p[1], *m = args->p[2], *v = args->p[3];
-    REAL *denominator = args->p[4], *root = args->p[5]; /* [n] or NULL */
+    REAL *denominator = args->p[4], *root = args->p[5];
     double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2], eps = args->s[3];
     double t = (double)args->step + 1, kept = 1 - lr * args->s[4];
     double rate = lr / (1 - pow(beta1, t)), correction = sqrt(1 - pow(beta2, t));
@@ -56,7 +56,7 @@ enum el_status NAME(adam)(const struct el_kernel_args *args)
 enum el_status NAME(sum_squares)(const struct el_kernel_args *args)
 {
     const REAL *x = args->p[0];
-    REAL *sum = args->p[1]; /* [1] */
+    REAL *sum = args->p[1];
     double squares = (double)*sum;
     for (int64_t i = 0; i < args->d[0]; i++) squares += (double)x[i] * (double)x[i];
     *sum = (REAL)squares;
@@ -65,7 +65,7 @@ enum el_status NAME(sum_squares)(const struct el_kernel_args *args)
 
 enum el_status NAME(clip)(const struct el_kernel_args *args)
 {
-    const REAL *sum = args->p[0]; /* [1] */
+    const REAL *sum = args->p[0];
     REAL *x = args->p[1];
     double factor = args->s[0] / (sqrt((double)*sum) + 1e-6);
     if (factor > 1) factor = 1;
@@ -75,7 +75,7 @@ enum el_status NAME(clip)(const struct el_kernel_args *args)
 
 enum el_status NAME(max_norm)(const struct el_kernel_args *args)
 {
-    REAL *w = args->p[0]; /* [r, n] */
+    REAL *w = args->p[0];
     int64_t rows = args->d[0], n = args->d[1];
     double limit = args->s[0];
     for (int64_t r = 0; r < rows; r++) {

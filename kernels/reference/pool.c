@@ -21,9 +21,9 @@ static void LOCAL(take_larger)(const REAL *pixel, int64_t c, int64_t tap, int fi
 
 enum el_status NAME(max_pool_forward)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0]; /* [b, h, w, c] */
-    REAL *y = args->p[1];       /* [b, oh, ow, c] */
-    int32_t *at = args->p[2];   /* [b, oh, ow, c] */
+    const REAL *x = args->p[0];
+    REAL *y = args->p[1];
+    int32_t *at = args->p[2];
     const struct el_window s = el_window_of_pool(args->d);
     for (int64_t place = 0; place < s.b * s.oh * s.ow; place++) {
         const REAL *sample = x + place / (s.oh * s.ow) * s.h * s.w * s.c;
@@ -43,9 +43,9 @@ enum el_status NAME(max_pool_forward)(const struct el_kernel_args *args)
  * op's type. */
 enum el_status NAME(max_pool_backward)(const struct el_kernel_args *args)
 {
-    const REAL *dy = args->p[0];    /* [b, oh, ow, c] */
-    const int32_t *at = args->p[1]; /* [b, oh, ow, c] */
-    REAL *dx = args->p[2];          /* [b, h, w, c] */
+    const REAL *dy = args->p[0];
+    const int32_t *at = args->p[1];
+    REAL *dx = args->p[2];
     const struct el_window s = el_window_of_pool(args->d);
     for (int64_t i = 0; i < s.b * s.h * s.w * s.c; i++) dx[i] = 0;
     for (int64_t place = 0; place < s.b * s.oh * s.ow; place++) {
@@ -61,8 +61,8 @@ enum el_status NAME(max_pool_backward)(const struct el_kernel_args *args)
 
 enum el_status NAME(mean_pool_forward)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0]; /* [b, hw, c] */
-    REAL *y = args->p[1];       /* [b, c] */
+    const REAL *x = args->p[0];
+    REAL *y = args->p[1];
     int64_t batch = args->d[0], pixels = args->d[1], c = args->d[2];
     for (int64_t b = 0; b < batch; b++)
         for (int64_t c0 = 0; c0 < c; c0 += EL_REFERENCE_BLOCK) {
@@ -77,8 +77,8 @@ enum el_status NAME(mean_pool_forward)(const struct el_kernel_args *args)
 
 enum el_status NAME(mean_pool_backward)(const struct el_kernel_args *args)
 {
-    const REAL *dy = args->p[0]; /* [b, c] */
-    REAL *dx = args->p[1];       /* [b, hw, c] */
+    const REAL *dy = args->p[0];
+    REAL *dx = args->p[1];
     int64_t batch = args->d[0], pixels = args->d[1], c = args->d[2];
     int acc = args->s[0] != 0;
     for (int64_t pixel = 0; pixel < batch * pixels; pixel++)

@@ -11,7 +11,6 @@ static const struct el_kernel rows[EL_OP_COUNT][2] = {
 };
 
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype);
-/* A group of rows fits a core's own cache. */
 static const struct el_bf16_way way = {find, 1 << 15, el_bf16_move};
 #define EL_BF16_WAY &way
 EL_OP_LIST(EL_BF16_FUNCTIONS)

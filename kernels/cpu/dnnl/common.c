@@ -1,5 +1,4 @@
-/* The engine, and everything that differs between versions 2 and 3 of oneDNN's C API: descriptors, attributes,
- * primitive descriptors. */
+/* The engine, and all differences between versions 2 and 3 of oneDNN's C API. */
 #include "kernels/cpu/dnnl/common.h"
 
 #include <pthread.h>
@@ -104,7 +103,6 @@ fail_attr:
     return status;
 }
 
-/* Ends the making of a primitive descriptor; the recipe owns it from here. */
 static enum el_status keep(struct el_dnnl_recipe *recipe, dnnl_primitive_attr_t attr, dnnl_status_t status,
                            const char *what, dnnl_primitive_desc_t pd, const_dnnl_primitive_desc_t *pd_p)
 {
@@ -115,7 +113,6 @@ static enum el_status keep(struct el_dnnl_recipe *recipe, dnnl_primitive_attr_t 
     return EL_OK;
 }
 
-/* Equal in all spatial dimensions. */
 struct steps {
     dnnl_dims_t strides, padding, dilation;
 };

@@ -1,21 +1,19 @@
 /* conv1d and conv2d by oneDNN, on channels-last activations.
- * conv1d weights are small (textcnn: 150 to 260 kB), so that each op reorders them into its workspace (10 us); with the
- * plain layout oneDNN falls back to its reference, a thousand times slower. The blocked copy's surplus counts as
- * padding: 408,576 for 360,000 bytes with 300 -> 100 x 3.
- * conv2d weights in the stored layout (kernels/cpu/conv2d.h) are used in place; a primitive that wants another order
- * gets a copy in the workspace. Backward to the inputs always does (its vectors are input channels). Forward does with
- * many pixels per filter, where the library's own choice is up to a fifth faster and the copy is cheap.
- * Traps of 2.6: with plain weights or a free output layout it falls back to its reference for three channels, and
- * elsewhere to strides, a hundred times slower. So activations have strides, and weights are stored or in the
- * primitive's own layout.
- * The library cannot accumulate into dx, dw or dbias: with `acc` a loop adds them from the workspace, except conv1d's
- * dw, whose reorder adds. */
+ * conv1d weights are small (textcnn: 150 to 260 kB): each op reorders them into its workspace (10 us), because on the
+ * plain layout oneDNN uses its reference, a thousand times slower. The blocked copy's surplus counts as padding:
+ * 408,576 for 360,000 bytes with 300 -> 100 x 3.
+ * conv2d weights in the stored layout (kernels/cpu/conv2d.h) are used in place, or copied to the workspace for backward
+ * to the inputs (its vectors are input channels), and for forward with many pixels per filter, where the library's own
+ * layout is up to a fifth faster.
+ * Traps of 2.6: with plain weights or a free output layout it uses its reference for three channels, and elsewhere
+ * strides, a hundred times slower. So activations have strides, and weights are stored or in the primitive's own
+ * layout. The library cannot accumulate into dx, dw or dbias: with `acc` a loop adds them, except conv1d's dw, whose
+ * reorder adds. */
 #include <string.h>
 
 #include "kernels/cpu/dnnl/common.h"
 #include "kernels/window.h"
 
-/* From so many pixels on a copy of the weights pays. */
 enum { MANY_PIXELS = 512 };
 
 /* The op's tensors in oneDNN's logical order (batch, channels, height, width or time). */
@@ -24,7 +22,7 @@ struct shape {
     struct el_dnnl_conv hint; /* for the forward hint: gradients of weights have other types */
     el_dnnl_view weights;     /* as in the op: stored or plain */
     size_t weights_bytes;
-    int64_t pixels; /* output pixels in all samples */
+    int64_t pixels;
 };
 
 static size_t width_of(const struct el_dnnl_recipe *recipe)
@@ -78,7 +76,6 @@ static enum el_status shape_of(const struct el_kernel_args *args, struct el_dnnl
     return EL_OK;
 }
 
-/* Gradients of weights and bias are f32. */
 static enum el_status widen_weights(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe,
                                     struct shape *shape)
 {
@@ -113,7 +110,6 @@ static struct el_dnnl_place weights_region(struct el_dnnl_recipe *recipe, const 
     return el_dnnl_region(recipe, bytes);
 }
 
-/* The weights in layout `view` for the next stage: in place, or a copy made by an extra stage. */
 static enum el_status weights_add(struct el_dnnl_recipe *recipe, const struct shape *shape, void *data,
                                   el_dnnl_view view, struct el_dnnl_place *place_p)
 {
@@ -151,7 +147,6 @@ static enum el_status cook_forward(const struct el_kernel_args *args, struct el_
     return EL_OK;
 }
 
-/* With `acc` the first region is dx before it is added. */
 static enum el_status cook_backward_data(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     struct shape shape;
@@ -188,7 +183,6 @@ static enum el_status backward_data_run_bf16(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* Prefers the primitive that writes the stored layout. */
 static enum el_status choose_backward_weights(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe,
                                               const struct shape *shape, const_dnnl_primitive_desc_t *pd_p)
 {

@@ -1,9 +1,7 @@
-/* The linear layer by oneDNN's matmul on plain layouts.
- * 64 x 1024 x 1024 on one core with 2.6 (peak 0.75 ms): matmul takes 0.80 for dw and 0.98 for dx, like sgemm. Beside
- * other memory-bound programs dx took 1.8 to 2.5, and 1.20 in blocks of 128 rows of w, which stay in the core's cache
- * after packing; dw 1.53, and 1.22 in blocks of 64. Forward takes 0.99 for y = x w' (packs w) and 0.81 for y' = w x'
- * (packs x), plus 0.04 to transpose y' with bias and ReLU. inner_product would take 0.84 in its blocked layout, but
- * reordering w in each step costs 0.37 ms.
+/* The linear layer by oneDNN's matmul on plain layouts. 64 x 1024 x 1024 on one core with 2.6 (peak 0.75 ms): dw 0.80,
+ * dx 0.98, like sgemm. Beside other memory-bound programs dx took 1.8 to 2.5, and 1.20 in blocks of 128 rows of w,
+ * which stay in cache after packing; dw 1.53, and 1.22 in blocks of 64. Forward: y = x w' packs w, 0.99; y' = w x'
+ * packs x, 0.81, and 0.04 to transpose. inner_product's blocked layout: 0.84, and 0.37 to reorder w in each step.
  * 1024 rows, 256 inputs, 8192 outputs (1 MiB cache per core): dx 23.2 ms, 18.6 in blocks of 2048; forward 19.4 and
  * 17.9; dw 20.5, 23 in blocks. */
 #include "kernels/cpu/dnnl/common.h"
@@ -16,7 +14,6 @@ struct matrix {
     bool wide; /* f32 for every op type */
 };
 
-/* c = a b (+ bias), in blocks of w's rows. */
 struct product {
     struct matrix a, b, bias, c;
     bool has_bias, sums; /* sums: blocks are added up; else each is a part of c */
@@ -25,7 +22,6 @@ struct product {
 
 enum { A, B, BIAS, C, OPERANDS };
 
-/* One block size: its matrices, and the products of the first and the later blocks. */
 struct shape {
     el_dnnl_view views[OPERANDS];
     const_dnnl_primitive_desc_t pd;
@@ -160,7 +156,6 @@ static enum el_status forward_run(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* The bias' gradient: a sum over rows in order. */
 static enum el_status backward_weights_run(const struct el_kernel_args *args)
 {
     EL_TRY(el_dnnl_run(args));

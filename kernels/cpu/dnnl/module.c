@@ -7,10 +7,10 @@
 #include "kernels/cpu/dnnl/common.h"
 #include "runtime/base/process.h"
 
-/* The C++ library throws when memory runs out, and C cannot catch it: end the program with a message of ours instead of
- * an abort. The library brings the C++ run time. */
+/* The C++ library throws when memory runs out, and C cannot catch it: end with a message of ours instead of an
+ * abort. */
 extern void (*set_terminate(void (*handler)(void)))(void) __asm__("_ZSt13set_terminatePFvvE");
-extern const char *const *current_exception(void) __asm__("__cxa_current_exception_type"); /* [1]: its type's name */
+extern const char *const *current_exception(void) __asm__("__cxa_current_exception_type");
 extern void *make_globals(void) __asm__("__cxa_get_globals"); /* per-thread state for throwing, made at first use */
 
 static void end_without_memory(void)
@@ -46,7 +46,6 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
     return rows[op] + (dtype == EL_BF16);
 }
 
-/* Written once, by the loader. */
 static char version_text[32];
 
 __attribute__((constructor)) static void read_version(void)

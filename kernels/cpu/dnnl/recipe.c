@@ -18,7 +18,7 @@ struct plan {
     int n_steps;
     struct step steps[EL_DNNL_STAGES];
     size_t region_offset[EL_DNNL_REGIONS];
-    char text[160]; /* the chosen implementations, in order */
+    char text[160];
 };
 
 /* One computing thread: the caller. OpenMP keeps this setting per thread, and primitives are made for it; a oneDNN
@@ -107,7 +107,7 @@ static enum el_status recipe_make(el_dnnl_cook cook, dnnl_data_type_t type, cons
 
 /* A thread's last answers: layers and micro-batches repeat queries, and one takes 0.1 ms. */
 struct answer {
-    el_dnnl_cook cook; /* NULL: none */
+    el_dnnl_cook cook;
     dnnl_data_type_t type;
     int64_t d[EL_ARGS_SIZES];
     double s[EL_ARGS_SCALARS];

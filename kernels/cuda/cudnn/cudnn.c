@@ -1,6 +1,6 @@
-/* The module el_cudnn.so: convolutions by cuDNN, with NHWC activations and KRSC weights[f,kh,kw,c].
- * FFT and Winograd are excluded because they round differently from a sum, and algorithms with atomics because they are
- * not deterministic. For f32 the math type is FMA: cuDNN's default uses TF32 if the device has it. */
+/* The module el_cudnn.so: NHWC activations, KRSC weights[f,kh,kw,c]. FFT and Winograd round differently from a sum, and
+ * algorithms with atomics are not deterministic: all are excluded. For f32 the math type is FMA, because cuDNN's
+ * default uses TF32. */
 #include <cudnn.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -80,7 +80,6 @@ static enum el_status describe_operands(const struct el_cuda_conv *s, struct pla
     return EL_OK;
 }
 
-/* One answer of the heuristics; each direction has its own type for it. */
 struct candidate {
     int algorithm;
     cudnnStatus_t status;
@@ -139,7 +138,6 @@ static bool sums_plainly(enum el_cuda_conv_way way, int algorithm)
            algorithm == CUDNN_CONVOLUTION_FWD_ALGO_GEMM;
 }
 
-/* Among the heuristics' first `most`. */
 static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes, int most, struct plan *conv)
 {
     struct candidate list[CANDIDATES];
@@ -162,8 +160,8 @@ static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes,
                    most_bytes);
 }
 
-/* Choices, kept for the life of the process: the heuristics take 1 ms, networks repeat convolutions, and a check of
- * many trainings reopens its devices for each. */
+/* Choices for the life of the process: the heuristics take 1 ms, networks repeat convolutions, and a check of many
+ * trainings reopens its devices. */
 enum { KEY = 13 };
 struct known {
     int64_t key[KEY];
