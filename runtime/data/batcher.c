@@ -1,6 +1,6 @@
 /* Batches (batcher.h). Positions are distributed as by DistributedSampler, but over the unpadded set: training drops
- * the epoch's incomplete last batch, evaluation fills it with label -1, so that the ranks' rows of a step are one
- * device's batch for any number of ranks. */
+ * the epoch's incomplete last batch, evaluation fills it with label -1, so that any number of ranks has one device's
+ * batches. */
 #include "runtime/data/batcher.h"
 
 #include <stdlib.h>
@@ -13,18 +13,18 @@
 struct el_batcher {
     const struct el_dataset *dataset;
     struct el_loader_spec spec;
-    int64_t size;               /* samples in the split */
+    int64_t size;
     int64_t n;                  /* places in an epoch: `size`, or more with padding */
     struct el_batch_part share; /* of each batch: a row per sample */
-    int64_t steps;              /* per epoch */
-    int64_t *order;             /* [size] the epoch's permutation; NULL: not shuffled */
-    int64_t order_epoch;        /* the epoch of `order`; -1: none yet */
-    int64_t *sorting;           /* scratch to sort `order` by length; NULL: not sorted */
-    size_t row_bytes;           /* of the longest input */
-    int64_t n_labels;           /* per row */
-    int64_t length;             /* EL_INPUT_IDS: words per row of the current batch */
-    int32_t *bins, *counts;     /* EL_INPUT_FEATURES: [seq], [features] zeros */
-    struct el_tones tones;      /* EL_INPUT_IMAGES */
+    int64_t steps;
+    int64_t *order;      /* [size] the epoch's permutation; NULL: not shuffled */
+    int64_t order_epoch; /* the epoch of `order`; -1: none yet */
+    int64_t *sorting;    /* scratch to sort `order` by length; NULL: not sorted */
+    size_t row_bytes;    /* of the longest input */
+    int64_t n_labels;
+    int64_t length;         /* EL_INPUT_IDS: words per row of the current batch */
+    int32_t *bins, *counts; /* EL_INPUT_FEATURES: [seq], [features] zeros */
+    struct el_tones tones;
     struct el_reader reader;
 };
 
@@ -204,7 +204,7 @@ static enum el_status fill_row(struct el_batcher *batcher, int64_t position, voi
         put_ids(batcher, &sample, row);
         batcher->reader.times->words += sample.length;
         break;
-    case EL_INPUT_TOKENS: /* one token more follows */
+    case EL_INPUT_TOKENS:
         memcpy(row, sample.tokens, batcher->row_bytes);
         memcpy(labels, sample.tokens + 1, (size_t)batcher->n_labels * sizeof *labels);
         break;
@@ -219,7 +219,6 @@ static enum el_status fill_row(struct el_batcher *batcher, int64_t position, voi
     return EL_OK;
 }
 
-/* The sample of a row of a step in the current epoch; -1: none. */
 static int64_t position_of(const struct el_batcher *batcher, uint64_t step, int64_t row)
 {
     const struct el_loader_spec *spec = &batcher->spec;

@@ -1,5 +1,5 @@
-/* Decodes image files, recognised by their first bytes. PPM and PGM are read here; PNG and JPEG by modules (codec/),
- * opened at the first such file. */
+/* Decodes image files, recognised by their first bytes; PNG and JPEG by modules (codec/), opened at the first such
+ * file. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include "runtime/base/rng.h"
 #include "runtime/data/samples.h"
 
-/* In a PPM's header. */
 struct cursor {
     const uint8_t *at, *end;
 };
@@ -68,7 +67,6 @@ static enum el_status read_ppm(const char *name, const uint8_t *bytes, size_t le
     return EL_OK;
 }
 
-/* A module's decoder. */
 static enum el_status open_codec(const char *module, const char *symbol, const char *package, const char *name,
                                  el_codec_decode **decode_p)
 {
@@ -103,10 +101,10 @@ enum el_status el_bitmap_decode(const char *name, const uint8_t *bytes, size_t l
     return decode(name, bytes, length, bitmap_p);
 }
 
-/* Scales an image until its short side fits and crops the middle. The filter is a triangle as wide as the scale, as in
- * Pillow's and torchvision's antialiased bilinear. Horizontally first. */
+/* Scales by the short side and crops the middle. The filter is a triangle as wide as the scale, as in Pillow's and
+ * torchvision's antialiased bilinear. */
 
-/* One direction: place i of the result is the sum of weights[i * most + k] * input[first[i] + k], k < n[i]. */
+/* Place i of the result is the sum of weights[i * most + k] * input[first[i] + k], k < n[i]. */
 struct axis {
     int most, *first, *n;
     float *weights;
@@ -134,7 +132,6 @@ static void weigh(int length, double scale, double centre, float *weights, int *
     *n_p = end - first;
 }
 
-/* Scales `length` pixels to `scaled` and keeps the middle `side`. */
 static enum el_status axis_make(int length, int64_t scaled, int64_t side, struct axis *axis)
 {
     const double scale = (double)length / (double)scaled;
@@ -166,7 +163,6 @@ static void across(const struct axis *axis, const uint8_t *line, int64_t side, f
     }
 }
 
-/* `lines` start at the first needed one; sums: [side, 3]. */
 static void down(const struct axis *axis, const float *lines, int64_t i, int64_t side, float *sums, uint8_t *out)
 {
     const float *weights = axis->weights + i * axis->most;
@@ -182,7 +178,7 @@ static enum el_status scale(const uint8_t *rgb, int width, const struct axis *x,
                             uint8_t *pixels)
 {
     const int64_t first = y->first[0], n = y->first[side - 1] + y->n[side - 1] - first;
-    float *lines = malloc((size_t)((n + 1) * side) * EL_COLOURS * sizeof *lines); /* [n, side, 3], then the sums */
+    float *lines = malloc((size_t)((n + 1) * side) * EL_COLOURS * sizeof *lines);
     if (!lines) return no_memory();
     for (int64_t i = 0; i < n; i++)
         across(x, rgb + (first + i) * width * EL_COLOURS, side, lines + i * side * EL_COLOURS);
@@ -208,7 +204,7 @@ enum el_status el_image_fit(const uint8_t *rgb, int width, int height, int64_t s
     return status;
 }
 
-/* Normalises an image's bytes by a table (under 1 ns per byte), because this runs inside the step. */
+/* Normalised by a table (under 1 ns per byte), because this runs inside the step. */
 
 /* torchvision's for ImageNet. */
 static const double MEAN[EL_COLOURS] = {0.485, 0.456, 0.406}, DEVIATION[EL_COLOURS] = {0.229, 0.224, 0.225};

@@ -1,5 +1,4 @@
-/* Reads CIFAR-10's binary format, from one or several files (data_batch_1.bin to data_batch_5.bin). Not CIFAR-100,
- * which has two labels, nor Python's pickles. */
+/* Reads CIFAR-10's binary format, from one or several files; not CIFAR-100, which has two labels. */
 #include "runtime/data/stored.h"
 
 #include <dirent.h>
@@ -21,7 +20,6 @@ static enum el_status check_length(const char *path, size_t length)
         more ? "; CIFAR-100 is not read" : ": is it cut off, or in another format?");
 }
 
-/* Planes to pixels. */
 enum el_status el_cifar_pixels(const uint8_t *record, int64_t side, uint8_t *pixels)
 {
     const uint8_t *planes = record + 1;
@@ -31,7 +29,6 @@ enum el_status el_cifar_pixels(const uint8_t *record, int64_t side, uint8_t *pix
     return el_image_fit(own, EL_CIFAR_SIDE, EL_CIFAR_SIDE, side, pixels);
 }
 
-/* Appends the file's images to `samples`, which has room. */
 static enum el_status add_file(const struct el_cifar_file *file, const struct el_cifar_labels *labels, int64_t side,
                                struct el_samples *samples)
 {
@@ -104,7 +101,6 @@ static enum el_status read_files(char *const *paths, int n, const struct el_cifa
     return status;
 }
 
-/* Paths of the folder's batches, for free(); at most FILES_MAX. */
 static enum el_status list_batches(const char *folder, char **paths, int *n_p)
 {
     struct dirent **entries;

@@ -24,12 +24,12 @@ enum {
 
 struct el_dataset {
     struct el_dataset_info info;
-    struct el_samples train, test;   /* train: with the held-out part */
-    int64_t words;                   /* distinct ones in the training file */
-    bool folded;                     /* labels are modulo the number of classes */
-    int64_t every;                   /* every `every`-th training sample is held out; 0: none */
-    struct el_vocabulary vocabulary; /* for samples in files; else empty */
-    char *words_text;                /* storage of its words */
+    struct el_samples train, test; /* train: with the held-out part */
+    int64_t words;                 /* distinct ones in the training file */
+    bool folded;
+    int64_t every;
+    struct el_vocabulary vocabulary;
+    char *words_text;
 };
 
 static bool is_named(const struct el_dataset_spec *spec, const char *name)
@@ -113,7 +113,6 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Keeps only the words of the texts, in the set's vocabulary. */
 static enum el_status leave_in_files(const struct el_dataset_spec *spec, const struct el_text *train,
                                      const struct el_text *test, struct el_vocabulary *vocabulary,
                                      struct el_dataset *set)
@@ -126,7 +125,7 @@ static enum el_status leave_in_files(const struct el_dataset_spec *spec, const s
     return EL_OK;
 }
 
-/* `test`: empty if there is none. The vocabulary points into the training text. */
+/* `test` is empty if there is none. The vocabulary points into the training text. */
 static enum el_status read_texts(const struct el_dataset_spec *spec, const struct el_text *train,
                                  const struct el_text *test, struct el_dataset *set)
 {
@@ -168,7 +167,6 @@ static enum el_status open_files(const struct el_dataset_spec *spec, struct el_d
     return status;
 }
 
-/* Of made-up sentences. */
 static int64_t default_seq(const struct el_dataset_spec *spec)
 {
     return spec->longest ? larger(spec->longest, spec->seq_min) : DEFAULT_SEQ;
@@ -314,7 +312,6 @@ int64_t el_dataset_size(const struct el_dataset *dataset, enum el_data_split spl
     return split == EL_SPLIT_HELD_OUT ? held_out : dataset->train.count - held_out;
 }
 
-/* The last of each `every` samples is held out. */
 static int64_t place_of(const struct el_dataset *dataset, enum el_data_split split, int64_t position)
 {
     if (split == EL_SPLIT_HELD_OUT) return position * dataset->every + dataset->every - 1;

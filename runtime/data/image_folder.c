@@ -12,7 +12,6 @@
 #include "runtime/base/grow.h"
 #include "runtime/data/stored.h"
 
-/* Found files, before reading. */
 struct listing {
     char **classes;
     int n_classes;
@@ -57,7 +56,6 @@ static bool is_image(const char *name)
     return false;
 }
 
-/* Takes the name if it is a folder. */
 static enum el_status take_class(const char *root, const char *name, struct listing *listing)
 {
     char *path;
@@ -134,7 +132,6 @@ static int tree_by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* One class's images, at any depth, in the order of names. */
 static enum el_status list_class(const char *root, const char *name, int32_t label, struct listing *listing)
 {
     char *path;
@@ -170,7 +167,6 @@ static enum el_status list_images(const char *root, const struct listing *known,
     return EL_OK;
 }
 
-/* Keeps only names and paths. */
 static enum el_status take_over(struct listing *listing, struct el_samples *samples_p)
 {
     char **paths = malloc((size_t)(listing->count + 1) * sizeof *paths);
@@ -209,7 +205,6 @@ static enum el_status read_images(const struct el_dataset_spec *spec, struct lis
     return EL_OK;
 }
 
-/* A folder in DIR; NULL: none. */
 static char *folder_in(const char *dir, const char *name)
 {
     char *path;

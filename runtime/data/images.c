@@ -47,7 +47,7 @@ static enum el_status label_by_mean(int64_t bytes, struct el_images *set)
 {
     struct el_samples *train = &set->train;
     const int64_t n = el_image_bytes(set->image);
-    int64_t *sums = malloc((size_t)(bytes + 1) * sizeof *sums); /* of all earlier bytes */
+    int64_t *sums = malloc((size_t)(bytes + 1) * sizeof *sums);
     if (!sums) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the labels of images");
     sums[0] = 0;
     for (int64_t i = 0; i < bytes; i++) sums[i + 1] = sums[i] + train->pixels[i];

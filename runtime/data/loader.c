@@ -9,7 +9,7 @@ struct el_loader {
     struct el_loading loading;
     /* One per worker, then the loader's own if lengths differ; without workers only the first. */
     struct el_batcher *batchers[EL_WORKERS_MAX + 1];
-    struct el_team *team; /* NULL: none */
+    struct el_team *team;
     struct el_load_times times;
     struct el_load_span spans[EL_LOAD_SPANS]; /* a ring: batch i at i % EL_LOAD_SPANS */
     int64_t n_spans;
@@ -20,7 +20,6 @@ int64_t el_share_size(int64_t global_batch, int ranks, int rank)
     return global_batch > rank ? (global_batch - rank + ranks - 1) / ranks : 0;
 }
 
-/* Samples of weight w, and of those before it, by largest remainder. */
 static struct el_batch_part weighted(const struct el_shares *shares, int64_t samples, int w)
 {
     struct el_batch_part part = {.stride = 1};

@@ -7,7 +7,6 @@
 
 #include "runtime/data/samples.h"
 
-/* Tries a mapped page, which it reads first. */
 static enum el_status try_page(const char *path, int file, unsigned char *page)
 {
     unsigned char there = 1;
@@ -35,7 +34,6 @@ static enum el_status try_file(const char *path)
     return status;
 }
 
-/* Tries the first regular file that is not empty. */
 enum el_status el_page_cache_drops(const char *path)
 {
     if (access(path, R_OK) != 0) return el_fail_errno("data %s", el_path_tail(path));

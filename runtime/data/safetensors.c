@@ -21,8 +21,8 @@ enum { LENGTH_BYTES = 8, HEADER_MAX = 100000000, READ_AT_ONCE = 4096, NAME_SHOWN
 struct el_safetensors {
     int descriptor;
     char *path;
-    uint64_t data_at, data_bytes; /* in the file */
-    json_t *header;               /* owns the names */
+    uint64_t data_at, data_bytes;
+    json_t *header;
     int n;
     struct el_stored_array *arrays; /* [n] in the order of their data */
 };
@@ -36,8 +36,6 @@ static enum el_status bad_array(const struct el_safetensors *file, const char *n
 {
     return el_fail(EL_ERR_INVALID, "%s: '%.*s': %s", el_path_tail(file->path), NAME_SHOWN, name, text);
 }
-
-/* One array of the header. */
 
 static enum el_status read_type(const struct el_safetensors *file, const json_t *entry, struct el_stored_array *array)
 {
@@ -90,8 +88,6 @@ static enum el_status read_offsets(const struct el_safetensors *file, const json
     array->begin = (uint64_t)begin;
     return EL_OK;
 }
-
-/* The header. */
 
 static int by_place(const void *left, const void *right)
 {
@@ -162,7 +158,6 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* Recognises other weight formats, for the message. */
 static enum el_status check_kind(const struct el_safetensors *file, const char *begin)
 {
     const char *kind = ends_with(file->path, ".index.json")    ? "a list of shards"
@@ -267,8 +262,7 @@ enum el_status el_safetensors_read(const struct el_safetensors *file, const stru
     return EL_OK;
 }
 
-/* Writes safetensors: the header, then arrays; the complete file gets its name last. Whole blocks bypass the page cache
- * if the file system can: copying there takes a core longer than everything else. */
+/* Whole blocks bypass the page cache if the file system can: copying there takes a core longer than everything else. */
 
 enum { ALIGNMENT = 8, WRITTEN_AT_ONCE = 4096, PAGE = 4096, BLOCK = 1 << 22 };
 
@@ -276,8 +270,8 @@ struct el_safetensors_writer {
     FILE *file;
     char *path, temporary[EL_PATH_BYTES + 64];
     const struct el_stored_array *next;
-    int64_t next_has; /* its numbers */
-    char *block;      /* BLOCK bytes, the first `used` not written yet */
+    int64_t next_has;
+    char *block; /* BLOCK bytes, the first `used` not written yet */
     size_t used;
     struct el_safetensors_sum sum;
     int failure; /* errno of the first failed write */
@@ -359,7 +353,6 @@ static char *make_header(const struct el_stored_array *arrays, int n)
     return text;
 }
 
-/* Padded with blanks, to align the data. */
 static void write_header(struct el_safetensors_writer *writer, const char *header)
 {
     uint64_t length = strlen(header), padded = (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -1,5 +1,4 @@
-/* The synthetic images, as a CIFAR-10 file for the same reader: figures that a convolutional network can learn,
- * unrelated to real images and published accuracies.
+/* The synthetic images, as a CIFAR-10 file: figures that a convolutional network can learn, unrelated to real images.
  * A class is one of five shapes, plain or striped. Place, size, rotation and colours are random, and every byte has
  * noise, so that no colour or pixel tells the class. Draws are by (seed, file, sample, position) in exact double
  * arithmetic: the bytes are a pure function of the seed. */
@@ -12,7 +11,6 @@
 
 enum { SIDE = EL_CIFAR_SIDE, PIXELS = SIDE * SIDE, SHAPES = 5, NOISE = 24, STRIPES = 4 };
 
-/* A sample's numbers in [0, 1), in order. */
 struct draws {
     struct el_rng_key key;
     uint64_t sample, next;
@@ -23,7 +21,6 @@ static double between(struct draws *draws, double low, double high)
     return low + (high - low) * el_rng_uniform(&draws->key, draws->sample, draws->next++);
 }
 
-/* A figure's place in pixels, cosine and sine of its rotation, its colours and the ground's. */
 struct figure {
     int shape;
     bool striped;
@@ -40,7 +37,7 @@ static struct figure draw_figure(struct draws *draws, int label)
     double half = between(draws, -0.15, 0.15); /* tangent of half the angle: 17 degrees at most */
     figure.cosine = (1 - half * half) / (1 + half * half);
     figure.sine = 2 * half / (1 + half * half);
-    bool bright = between(draws, 0, 1) < 0.5; /* on dark, or dark on bright */
+    bool bright = between(draws, 0, 1) < 0.5;
     for (int c = 0; c < EL_COLOURS; c++) {
         double low = between(draws, 10, 110), high = between(draws, 140, 245);
         figure.ink[c] = bright ? high : low;
@@ -75,7 +72,6 @@ static bool inked(const struct figure *figure, int x, int y)
     return !figure->striped || (int)((u + v + 4) * STRIPES) % 2 == 0;
 }
 
-/* record: a label, then planes of red, green and blue. */
 static void put_record(struct draws *draws, uint8_t *record)
 {
     record[0] = (uint8_t)between(draws, 0, EL_CIFAR_CLASSES);

@@ -12,11 +12,8 @@
 #include "runtime/data/safetensors.h"
 #include "runtime/data/stored.h"
 
-/* Safetensors' numbers to doubles and back. */
-
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as they lie in the file: little-endian");
 
-/* A type that C has. */
 #define PLAIN(suffix, type)                                                                                            \
     static void to_##suffix(const char *bytes, size_t n, double *values)                                               \
     {                                                                                                                  \
@@ -83,8 +80,6 @@ static enum el_status no_memory(void)
     return el_fail(EL_ERR_HOST_MEMORY, "no memory for the places of samples");
 }
 
-/* Where samples are. */
-
 static struct el_stored *make(int kind, int64_t n_paths, int64_t n_starts)
 {
     struct el_stored *stored = calloc(1, sizeof *stored);
@@ -125,7 +120,6 @@ static enum el_status add_file(struct el_stored *stored, const char *path)
     return EL_OK;
 }
 
-/* Drops decoded samples, except the lengths of sentences. */
 static void move_out(struct el_stored *stored, struct el_samples *samples)
 {
     if (stored->kind != EL_STORED_LINES) {
@@ -182,8 +176,6 @@ enum el_status el_stored_images(char **paths, struct el_samples *samples)
     move_out(stored, samples);
     return EL_OK;
 }
-
-/* Reading. */
 
 enum el_status el_reader_open(const struct el_dataset *dataset, const struct el_loading *loading,
                               struct el_reader *reader)

@@ -11,8 +11,6 @@
 enum { BYTES = 256, DUMMY_SAMPLES = 16384, TRAIN_SENTENCES = 12000, TEST_SENTENCES = 1200, IDS_A_DRAW = 4 };
 #define FILE_BYTES_MAX ((size_t)1 << 30) /* four bytes of memory each, in every rank */
 
-/* Made-up English. */
-
 /* Number agrees and verbs depend on subjects: more to learn than letter frequencies. */
 static const char *const subjects[] = {"the cat",  "a small dog", "my old friend",  "the green bird", "one child",
                                        "the cats", "small dogs",  "my old friends", "green birds",    "two children"};
@@ -49,9 +47,6 @@ enum el_status el_stream_compose(uint64_t seed, uint32_t file, char **bytes_p, s
     return EL_OK;
 }
 
-/* Samples. */
-
-/* For a stream of at least `count * step + seq - step + 1` tokens, filled in later: samples `step` apart. */
 static enum el_status alloc_samples(int64_t count, int64_t step, int64_t seq, struct el_samples *samples_p)
 {
     EL_TRY(el_samples_alloc(count, (count - 1) * step + seq + 1, samples_p));

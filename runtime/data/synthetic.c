@@ -1,8 +1,8 @@
-/* The synthetic sets: images (shapes.c), or a made-up language as two texts in the user's format for the same reader,
- * unrelated to real texts and published accuracies.
- * A sentence is mostly noise words of falling frequency, sometimes a word of its class, less often of another class,
- * and often a phrase: two words whose order decides between two classes, so that counting words is not enough. A few
- * labels are wrong. Draws are by (seed, file, sample, position): the bytes are a pure function of the seed. */
+/* The synthetic sets: images (shapes.c), or a made-up language as two texts in the user's format, unrelated to real
+ * texts.
+ * A sentence is mostly noise words of falling frequency, sometimes a word of its class, less often of another, and
+ * often a phrase: two words whose order decides between two classes, so that counting words is not enough. A few labels
+ * are wrong. Draws are by (seed, file, sample, position): the bytes are a pure function of the seed. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +13,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/data/samples.h"
 
-/* Features: hashed bags of words, scaled to unit L2 norm, without idf weights or signs, so that a sentence cannot
- * cancel to zero. */
+/* Hashed bags of words, scaled to unit L2 norm, without signs, so that a sentence cannot cancel to zero. */
 
 /* By id, because a dummy set has no texts. SplitMix64's finaliser. */
 static int32_t bin_of(int32_t id, int64_t features)
@@ -48,8 +47,8 @@ void el_features_row(const int32_t *tokens, int64_t length, int64_t features, in
     }
 }
 
-/* Batches of similar length: samples sorted by length, cut into batches, which are shuffled. Equal lengths keep the
- * shuffle's order, so that epochs differ. */
+/* Sorted by length, cut into batches, which are shuffled. Equal lengths keep the shuffle's order, so that epochs
+ * differ. */
 
 static int64_t length_of(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t position)
 {
@@ -130,7 +129,6 @@ static void put_phrase(FILE *out, struct draws *draws, int class)
     put_word(out, FIRST_PHRASE_WORD + 2 * phrase + !backward);
 }
 
-/* The number of plain words, and the phrase's position; -1: none. */
 static void choose_length(struct draws *draws, int *length_p, int *phrase_at_p)
 {
     const int shortest = (int)draws->spec->shortest, longest = (int)draws->spec->longest;
@@ -173,7 +171,6 @@ static enum el_status compose_sentences(const struct el_synthetic_spec *spec, ui
     return EL_OK;
 }
 
-/* One file's bytes; file 1 is the test set. Ownership: free(*bytes_p). */
 static enum el_status compose(const struct el_synthetic_spec *spec, uint32_t file, char **bytes_p, size_t *length_p)
 {
     if (spec->input == EL_INPUT_IMAGES)
@@ -186,7 +183,7 @@ static enum el_status make_one(const struct el_synthetic_spec *spec, uint32_t fi
 {
     struct el_text text;
     EL_TRY(compose(spec, file, &text.bytes, &text.length));
-    if (spec->input != EL_INPUT_IMAGES) text.bytes[--text.length] = 0; /* the line's end */
+    if (spec->input != EL_INPUT_IMAGES) text.bytes[--text.length] = 0;
     *text_p = text;
     return EL_OK;
 }

@@ -33,7 +33,7 @@ struct el_team {
     struct el_loading loading;
     struct el_batcher *const *batchers;
     size_t input_bytes, slot_bytes;
-    char *memory; /* slots */
+    char *memory;
     int n_slots;
     cpu_set_t cores; /* the opener's: a worker must not share the core to which the taker may be bound */
     bool running;
@@ -61,8 +61,6 @@ static int32_t *labels_of(const struct el_team *team, struct slot *slot)
     return (int32_t *)(void *)(inputs_of(slot) + rounded(team->input_bytes));
 }
 
-/* Workers. */
-
 /* Waits until the slot is the worker's; false: exit. */
 static bool await_free(struct slot *slot)
 {
@@ -73,7 +71,6 @@ static bool await_free(struct slot *slot)
     }
 }
 
-/* Unless stopped meanwhile. */
 static bool hand_over(struct slot *slot)
 {
     uint32_t turn = FREE;
@@ -114,8 +111,6 @@ static enum el_status start_thread(struct member *member)
     if (pthread_create(&member->thread, NULL, run_thread, member) == 0) return EL_OK;
     return el_fail(EL_ERR_HOST_MEMORY, "loader worker %d: its thread could not be made", member->index);
 }
-
-/* Training. */
 
 static void stop(struct el_team *team)
 {

@@ -1,5 +1,4 @@
-/* The text reader: `label sentence` lines become samples, or an error with file, line and reason; nothing is cut,
- * padded or split. Lines end in LF or CRLF; blanks at the end of the file are dropped, a byte order mark is skipped,
+/* The text reader. Lines end in LF or CRLF; blanks at the end of the file are dropped, a byte order mark is skipped,
  * bytes above 127 stay as they are (UTF-8, Latin-1). */
 #include "runtime/data/samples.h"
 #include "runtime/data/stored.h"
@@ -120,15 +119,13 @@ static size_t unspaced_bytes(const char *at, const char *end)
     return 0;
 }
 
-/* The current line, with its name for messages. */
 struct cursor {
     const char *path;
     long long line;
     const char *at, *end; /* the rest of the line */
-    bool characters;      /* each character of a script without spaces is a word */
+    bool characters;
 };
 
-/* Moves to the line's next word; 0: none. */
 static size_t next_word(struct cursor *cursor)
 {
     while (cursor->at < cursor->end && is_blank(*cursor->at)) cursor->at++;
@@ -202,7 +199,7 @@ int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary 
 static bool is_unspaced(const char *at, const char *end)
 {
     struct cursor cursor = {.at = at, .end = end};
-    cursor.at += next_word(&cursor); /* skips the label */
+    cursor.at += next_word(&cursor);
     size_t length = next_word(&cursor);
     const char *stop = cursor.at + length;
     bool found = false;

@@ -16,7 +16,6 @@ static uint64_t hash_word(const char *word, size_t length)
     return hash ^ hash >> 29;
 }
 
-/* The word's place, or the free place for it. */
 static struct el_word *place_of(const struct el_vocabulary *vocabulary, const char *word, size_t length, uint64_t hash)
 {
     size_t mask = vocabulary->capacity - 1;

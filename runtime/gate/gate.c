@@ -87,11 +87,10 @@ static double relative_l2(const double *x, const double *reference, int64_t n)
     return norm > 0 ? sqrt(difference / norm) : INFINITY;
 }
 
-/* Compares array by array. */
 struct comparison {
-    const double *grads, *reference; /* of the next one */
+    const double *grads, *reference;
     double worst;
-    char *name; /* of the worst one */
+    char *name;
     size_t name_bytes;
 };
 

@@ -38,9 +38,9 @@ int el_chunks_take(const size_t *bytes, int n, size_t limit, int *group)
 struct el_used_map {
     const struct el_shard *shard;
     struct el_comm *comm, *across;
-    int n;                  /* trained parameters: the map's entries */
-    struct el_buffer *sums; /* [n] int32 */
-    int32_t *own;           /* [n], in host memory */
+    int n; /* trained parameters: the map's entries */
+    struct el_buffer *sums;
+    int32_t *own; /* [n], in host memory */
 };
 
 static size_t map_bytes(const struct el_used_map *map)
@@ -48,7 +48,6 @@ static size_t map_bytes(const struct el_used_map *map)
     return (size_t)map->n * sizeof(int32_t);
 }
 
-/* Over the members of `comm`, and those of `across` unless NULL. */
 static enum el_status used_map_open(const struct el_shard *shard, struct el_comm *comm, struct el_comm *across,
                                     struct el_used_map **map_p)
 {
@@ -65,7 +64,6 @@ static enum el_status used_map_open(const struct el_shard *shard, struct el_comm
     return el_comm_alloc(across ? across : comm, EL_TAG_BUCKET, map_bytes(map), "map of used parameters", &map->sums);
 }
 
-/* NULL is legal. */
 static void used_map_close(struct el_used_map *map)
 {
     if (!map) return;
@@ -74,7 +72,6 @@ static void used_map_close(struct el_used_map *map)
     free(map);
 }
 
-/* Copies the member's map to the device and sums it; *op_p: the operation to wait for. Collective. */
 static void used_map_issue(struct el_used_map *map, struct el_program *program, int *op_p)
 {
     struct el_op_head head = {.label = "map of used parameters", .phase = EL_PHASE_REDUCE};
@@ -92,7 +89,7 @@ static void used_map_issue(struct el_used_map *map, struct el_program *program, 
     el_comm_issue(map->across, program, &op, op_p);
 }
 
-/* After such a step; blocking. Errors: EL_ERR_INTERNAL: another member used a parameter that this one did not. */
+/* Errors: EL_ERR_INTERNAL: another member used a parameter that this one did not. */
 static enum el_status used_map_check(const struct el_used_map *map)
 {
     const struct el_param *params = map->shard->graph->params;
@@ -125,14 +122,13 @@ static void used_map_missing(const struct el_graph *graph, char *text, size_t by
 
 struct bucket {
     struct el_buffer *buffer;
-    int64_t count; /* elements */
-    int first;     /* its first parameter in `placed` */
+    int64_t count;
+    int first; /* its first parameter in `placed` */
     int n_params;
     int n_pending;  /* pending gradients of the current step */
     int reduced_op; /* its last operation in the step */
 };
 
-/* A gradient's place. */
 struct slot {
     int bucket;
     int64_t offset; /* in the bucket, in elements */
@@ -144,17 +140,16 @@ struct el_reducer {
     int n_order; /* trained parameters; others have no place */
     int *order;  /* [n_order]: as gradients became ready; before that is known, as registered */
     int n_ready;
-    struct slot *slots; /* [n_params] */
-    int *placed;        /* [n_order], by bucket and place */
+    struct slot *slots;
+    int *placed; /* [n_order], by bucket and place */
     int n_buckets;
     struct bucket *buckets; /* [n_params], the first n_buckets in use */
-    /* The step being issued. */
     struct el_program *program;
     const struct el_view *grads;
     int next_bucket;
-    bool *arrived;  /* [n_params] */
-    int map_op;     /* the map's operation, -1: none yet */
-    bool map_known; /* from an earlier step */
+    bool *arrived;
+    int map_op; /* the map's operation, -1: none yet */
+    bool map_known;
     bool unfinished;
     struct el_used_map *map; /* NULL: unused parameters are a failure */
 };
@@ -214,7 +209,6 @@ void el_reducer_close(struct el_reducer *reducer)
     free(reducer);
 }
 
-/* Places group `of_group` in bucket b. */
 static void fill_bucket(struct el_reducer *reducer, int b, const int *group, int of_group, int first)
 {
     struct bucket *bucket = &reducer->buckets[b];
@@ -228,7 +222,6 @@ static void fill_bucket(struct el_reducer *reducer, int b, const int *group, int
     }
 }
 
-/* Assigns places; *n_p: number of buckets. */
 static enum el_status assign(struct el_reducer *reducer, const size_t *limits, int n_limits, int *n_p)
 {
     const struct el_shard *shard = reducer->spec.shard;
@@ -328,8 +321,7 @@ void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, co
     for (int b = 0; b < reducer->n_buckets; b++) reducer->buckets[b].n_pending = reducer->buckets[b].n_params;
 }
 
-/* One operation on elements [first, first + count) of a bucket, or on all members' such parts, after the bucket's last
- * operation. */
+/* On elements [first, first + count), or on all members' such parts, after the bucket's last operation. */
 static void launch(struct el_reducer *reducer, struct bucket *bucket, struct el_comm *comm, struct el_comm_op op,
                    int64_t first)
 {
@@ -390,7 +382,6 @@ void el_reducer_own(const struct el_reducer *reducer, int p, int64_t *first_p, i
     *count_p = end > *first_p ? end - *first_p : 0;
 }
 
-/* Copies arrived gradients of these parameters into their bucket, or this member's own back. */
 static void copy(const struct el_reducer *reducer, const int *params, int n, bool back)
 {
     const struct el_reducer_spec *spec = &reducer->spec;
@@ -412,7 +403,6 @@ static void copy(const struct el_reducer *reducer, const int *params, int n, boo
     el_together_end(&copies);
 }
 
-/* Launches the next bucket's reduction; later ops on the compute stream do not wait. */
 static void reduce_next(struct el_reducer *reducer)
 {
     const struct el_reducer_spec *spec = &reducer->spec;
@@ -430,7 +420,6 @@ static void reduce_next(struct el_reducer *reducer)
     reducer->next_bucket++;
 }
 
-/* Launches complete buckets in order, then the map. */
 static void launch_complete(struct el_reducer *reducer)
 {
     while (reducer->next_bucket < reducer->n_buckets && reducer->buckets[reducer->next_bucket].n_pending == 0)

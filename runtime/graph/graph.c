@@ -1,4 +1,3 @@
-/* Builds a graph: names, shapes, consumers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@ const struct el_axis_row *el_axis_row(enum el_axis axis)
     return &rows[axis];
 }
 
-/* Elements per index of dimension `dim`. */
 static int64_t inner(const struct el_shape *shape, int dim)
 {
     int64_t n = 1;
@@ -120,7 +118,6 @@ int el_graph_input(struct el_graph *graph, const char *name, enum el_dtype dtype
     return t;
 }
 
-/* A parameter or a buffer. */
 static int add_array(struct el_graph *graph, struct el_param **array, int *n_p, const char *name,
                      const struct el_shape *shape, struct el_initial initial)
 {

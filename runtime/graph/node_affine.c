@@ -48,7 +48,6 @@ static enum el_status shape_conv1d(const struct el_graph *graph, const struct el
     return EL_OK;
 }
 
-/* The layer's op, with its sizes. */
 static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_kind linear, enum el_op_kind conv1d,
                  struct el_kernel_op *op)
 {
@@ -56,7 +55,7 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
     const struct el_shape *x = input_shape(graph, node), *w = weights_shape(graph, node);
     const bool is_linear = node->type == &el_node_linear;
     const int64_t b = el_pass_get(pass)->batch;
-    const int64_t inputs = w->d[w->n - 1], outputs = el_shape_count(w) / inputs; /* linear's */
+    const int64_t inputs = w->d[w->n - 1], outputs = el_shape_count(w) / inputs;
     const int64_t parts = graph->by_tokens && node->attributes.across == EL_ACROSS_OUTPUTS ? graph->n_pieces : 1;
     const int64_t sizes[2][5] = {{b, x->d[0], x->d[1], w->d[0], w->d[1]},
                                  {parts * b * el_shape_count(x) / inputs, inputs, outputs}};

@@ -77,7 +77,6 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     el_pass_input_grad_done(pass, node, 0, op.views[5]);
 }
 
-/* Mean and rstd per channel. */
 static struct el_kept kept(const struct el_graph *graph, const struct el_node *node)
 {
     return (struct el_kept){.dtype = EL_F32, .fixed = 2 * graph->params[node->params[0]].shape.d[0]};

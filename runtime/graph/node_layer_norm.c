@@ -53,7 +53,6 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     if (unwanted.buffer) el_pass_input_grad_done(pass, node, 0, unwanted);
 }
 
-/* Mean and rstd per row. */
 static struct el_kept kept(const struct el_graph *graph, const struct el_node *node)
 {
     const struct el_shape *x = shape_of(graph, node);

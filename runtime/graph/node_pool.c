@@ -10,8 +10,6 @@ static const struct el_shape *input_shape(const struct el_graph *graph, const st
     return &graph->tensors[node->inputs[0]].shape;
 }
 
-/* Maxima. */
-
 static enum el_status shape_pool(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {
     const struct el_shape *x = input_shape(graph, node);
@@ -61,8 +59,6 @@ const struct el_node_type el_node_max_pool = {
     .name = "max_pool", .shape = shape_pool, .forward = forward_max, .backward_inputs = backward_max, .kept = kept};
 const struct el_node_type el_node_max_time = {
     .name = "max_time", .shape = shape_time, .forward = forward_max, .backward_inputs = backward_max, .kept = kept};
-
-/* Means. */
 
 static enum el_status shape_mean(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {

@@ -14,7 +14,6 @@ static bool is_inside(const struct cut *cut, int node)
     return node >= cut->first && node < cut->end;
 }
 
-/* A graph's arrays, of maximum size. */
 static enum el_status make(int n_tensors, int n_nodes, int n_params, int n_buffers, struct el_graph **graph_p)
 {
     EL_TRY(el_graph_create(graph_p));
@@ -71,16 +70,12 @@ static enum el_status find_edges(const struct cut *cut)
     return EL_OK;
 }
 
-/* Parameters, and likewise buffers. */
-
-/* A node's parameter or buffer numbers. */
 static int *numbers_of(struct el_node *node, bool buffers, int *n_p)
 {
     *n_p = buffers ? node->n_buffers : node->n_params;
     return buffers ? node->buffers : node->params;
 }
 
-/* Where an array is used, and its number in the part. */
 struct use {
     bool before, inside, after;
     int number;
@@ -99,7 +94,6 @@ static void find_uses(const struct cut *cut, bool buffers, struct use *uses)
     }
 }
 
-/* Moves arrays used inside the cut, and renumbers them. */
 static enum el_status take_arrays(const struct cut *cut, bool buffers, const struct el_param *arrays, int n_arrays,
                                   struct el_param *taken, int *n_taken)
 {
@@ -124,8 +118,6 @@ static enum el_status take_arrays(const struct cut *cut, bool buffers, const str
     free(uses);
     return status;
 }
-
-/* A part. */
 
 static enum el_status fill(struct cut *cut)
 {
@@ -157,8 +149,6 @@ enum el_status el_graph_part(const struct el_graph *model, int first, int n_node
         el_graph_destroy(cut.part);
     return status;
 }
-
-/* Several parts on one device. */
 
 static int by_origin(const void *a, const void *b)
 {

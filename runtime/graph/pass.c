@@ -5,7 +5,6 @@
 #include "kernels/shapes.h"
 #include "runtime/graph/pass.h"
 
-/* A tensor in the pass. */
 struct value {
     struct el_view view; /* buffer NULL: freed or not yet allocated */
     bool owned;          /* this pass frees it */
@@ -18,7 +17,6 @@ struct value {
     int last_weights; /* the same for weights */
 };
 
-/* A parameter in the pass. */
 struct weight {
     struct el_view cast;  /* copy in the other type; buffer NULL: none now */
     struct el_view wide;  /* a new gradient in the pass's type, to be cast */
@@ -31,9 +29,9 @@ struct el_pass {
     struct el_pass_spec spec;
     struct el_program *program;
     enum el_phase phase;
-    bool again;                /* forward_node recomputes */
-    struct value *values;      /* [n_tensors] */
-    struct weight *weights;    /* [n_params] */
+    bool again; /* forward_node recomputes */
+    struct value *values;
+    struct weight *weights;
     struct el_buffer **kept;   /* [n_nodes]: forward's extra values */
     struct el_view sums, part; /* a pending sum over pieces, for the current node; part's buffer NULL: none */
     int sum_op;
@@ -42,8 +40,6 @@ struct el_pass {
 static void pass_emit_as(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op,
                          enum el_dtype dtype);
 static enum el_dtype pass_stored(const struct el_pass *pass);
-
-/* A node type's view of a pass: operands, gradients, ops. */
 
 static size_t pass_tensor_bytes(const struct el_pass *pass, int t)
 {
@@ -89,7 +85,6 @@ static enum el_dtype pass_grads(const struct el_pass *pass)
     return pass->spec.full_grads ? pass->spec.dtype : pass_stored(pass);
 }
 
-/* Its output's type. */
 static enum el_dtype pass_dtype(const struct el_pass *pass, const struct el_node *node)
 {
     return el_tensor_dtype(&pass->spec.graph->tensors[node->outputs[0]], pass->spec.dtype);
@@ -212,7 +207,6 @@ void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, i
     el_program_free(pass->program, view.buffer);
 }
 
-/* Where it is stored. */
 static struct el_view param_grad(struct el_pass *pass, int p, double *acc_p)
 {
     const struct el_param *param = &pass->spec.graph->params[p];
@@ -223,7 +217,7 @@ static struct el_view param_grad(struct el_pass *pass, int p, double *acc_p)
         return pass->spec.grads[p];
     }
     struct el_view *grad = pass->spec.grads[p].buffer || param->frozen ? &weight->fresh : &pass->spec.grads[p];
-    if (!param->frozen) *acc_p = grad->buffer ? 1 : 0; /* else the other contributions decide */
+    if (!param->frozen) *acc_p = grad->buffer ? 1 : 0;
     if (!grad->buffer) {
         size_t bytes = (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass_grads(pass));
         *grad = pass_alloc(pass, param->frozen ? EL_TAG_WORKSPACE : EL_TAG_GRAD, bytes, param->name);
@@ -261,14 +255,12 @@ static void pass_store_grads(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-/* The devices that differ along this axis alone; NULL: none. */
 static struct el_comm *pass_group(const struct el_pass *pass, enum el_axis axis)
 {
     struct el_comm *const *group = pass->spec.env.group;
     return group && group[axis] && el_comm_size(group[axis]) > 1 ? group[axis] : NULL;
 }
 
-/* Returns the operation's number; -1: no group. */
 static int communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op)
 {
     struct el_comm *comm = pass_group(pass, axis);
@@ -286,8 +278,6 @@ void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum 
     op->join = true;
     communicate(pass, node, axis, op);
 }
-
-/* Pieces. */
 
 static struct el_view room_for_whole(struct el_pass *pass, const struct el_node *node, enum el_tag tag, int64_t count)
 {
@@ -400,7 +390,6 @@ void el_pass_zero_grad(struct el_pass *pass, const struct el_node *node, struct 
                  pass->spec.dtype);
 }
 
-/* Issues the kernel in this type. */
 static void pass_emit_as(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op, enum el_dtype dtype)
 {
     char label[2 * EL_GRAPH_NAME_BYTES];
@@ -417,7 +406,6 @@ static bool has_backward(const struct el_pass *pass, const struct el_node *node)
     return pass->spec.graph->tensors[node->outputs[0]].requires_grad;
 }
 
-/* The lower node index, with -1 as none. */
 static int lower(int a, int b)
 {
     if (a < 0 || b < 0) return a < 0 ? b : a;
@@ -600,7 +588,6 @@ void el_pass_forward(struct el_pass *pass, const struct el_view *inputs, struct 
     for (int i = 0; i < graph->n_outputs; i++) outputs[i] = pass->values[graph->outputs[i]].view;
 }
 
-/* The complete new gradient is added to the kept one and freed. */
 static void add_to_kept(struct el_pass *pass, const struct el_node *node, int p)
 {
     struct el_view fresh = pass->weights[p].fresh;
@@ -612,7 +599,6 @@ static void add_to_kept(struct el_pass *pass, const struct el_node *node, int p)
     pass->weights[p].fresh = (struct el_view){0};
 }
 
-/* Halves of backward done. */
 enum halves { INPUTS = 1, WEIGHTS = 2, BOTH = 3 };
 
 static void call(void (*hook)(struct el_pass *, const struct el_node *), struct el_pass *pass,
@@ -659,8 +645,8 @@ static void drop_unwanted(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-/* Issues a segment's forward again up to `node`, whose backward needs it; `node` itself only if its backward reads its
- * own output. Calls no hook: the segment's parameters are present when `node` begins. */
+/* Issues a segment's forward again up to `node`, and `node` itself only if its backward reads its own output. Calls no
+ * hook: the segment's parameters are present when `node` begins. */
 static void compute_again(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_graph *graph = pass->spec.graph;

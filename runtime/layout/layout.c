@@ -1,4 +1,3 @@
-/* Layouts: the usual ones, and questions to any. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +32,6 @@ static int64_t samples_of(const struct el_layout *layout, int worker, int place,
     return samples;
 }
 
-/* A feed's, in all micro-steps. */
 static int64_t loaded_of(const struct el_layout *layout, int feed)
 {
     int64_t samples = 0;
@@ -143,7 +141,6 @@ int64_t el_layout_piece(const struct el_shares *shares, int64_t samples, int n, 
     return shares->n == n ? el_batch_part(shares, samples, n, m).samples : el_layout_chunk(samples, n, m);
 }
 
-/* `n` devices of as many workers, in one process or each in its own. */
 static struct el_layout uncut(const struct el_train_config *config, int n, int n_workers, int n_processes)
 {
     return (struct el_layout){.n_devices = n,
@@ -161,7 +158,6 @@ void el_layout_one_device(const struct el_train_config *config, int n_processes,
     *layout_p = uncut(config, 1, 1, n_processes);
 }
 
-/* Devices along data are those with samples. */
 static void share_out(const struct el_train_config *config, int n_workers, int n_processes, struct el_layout *layout_p)
 {
     *layout_p = uncut(config, config->n_devices, n_workers, n_processes);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node's weight. */
-
 /* FLOPs of one node, forward and backward, per sample, from its pass on a simulated device. */
 static enum el_status flops_of(const struct el_train_config *config, const struct el_graph *part, bool is_first,
                                struct el_device *device, double *flops_p)
@@ -57,8 +55,6 @@ static enum el_status weigh(const struct el_train_config *config, const struct e
     el_graph_destroy(part);
     return status;
 }
-
-/* Where to cut. */
 
 /* Part `k` begins at node first[k]; first[n] is the number of nodes. */
 struct cuts {
@@ -159,7 +155,6 @@ static enum el_status cut_up(const struct el_train_config *config, struct el_par
     return EL_OK;
 }
 
-/* Each stage's parts. */
 static enum el_status fill_stages(struct el_parts *parts)
 {
     for (int s = 0; s < parts->n_stages; s++) {

@@ -11,9 +11,8 @@
 
 /* The check: every part goes forward and back once with every micro-batch, and no device waits forever for its needs or
  * for room in a mailbox.
- * It simulates the devices: each does its actions in order, waits for what an action needs, and, before sending, for
- * room in the receiver's mailbox. A device's messages are received in sending order, earlier ones with the needed one.
- * The outcome does not depend on durations, so that one simulation holds for every run. */
+ * It simulates the devices: each does its actions in order and waits for needs and for room. A device's messages are
+ * received in sending order, earlier ones with the needed one. The outcome does not depend on durations. */
 
 char el_action_letter(enum el_action_kind kind)
 {
@@ -25,8 +24,6 @@ const char *el_action_text(struct el_action action, char text[16])
     snprintf(text, 16, "%d%c%d", action.part, el_action_letter(action.kind), action.micro);
     return text;
 }
-
-/* Each once. */
 
 struct counts {
     unsigned char of[EL_PARTS_MAX][EL_MICRO_MAX][EL_ACTION_KINDS];
@@ -74,11 +71,8 @@ static enum el_status check_counts(const struct el_schedule *schedule, const cha
     return status;
 }
 
-/* No infinite wait. */
-
 enum { ROOM_MAX = 63, FORWARD = 0, INPUTS = 1, WAYS = 2 };
 
-/* Messages from one device to another. */
 struct link {
     int n_put, n_taken;
 };
@@ -95,7 +89,6 @@ struct run {
 
 static bool action_goes_back(enum el_action_kind kind);
 
-/* The part that an action needs; -1: none. */
 static int part_before(const struct run *run, struct el_action action)
 {
     if (action.kind == EL_ACTION_FORWARD) return action.part - 1;
@@ -110,7 +103,6 @@ static struct el_action way_back(const struct el_schedule *schedule, int part, i
     return *action;
 }
 
-/* What it still waits for. */
 static bool lacks(const struct run *run, struct el_action action, struct el_action *missing_p)
 {
     int way = action_goes_back(action.kind) ? INPUTS : FORWARD, before = part_before(run, action);
@@ -155,7 +147,6 @@ static bool put_message(struct run *run, struct el_action action)
     return true;
 }
 
-/* Advances a device as far as possible; returns whether it did anything. */
 static bool advance(struct run *run, int device)
 {
     const struct el_schedule *schedule = run->schedule;
@@ -176,7 +167,6 @@ static bool advance(struct run *run, int device)
     return moved;
 }
 
-/* The first device that never finishes; -1: none. */
 static int find_stuck(struct run *run, int room)
 {
     const struct el_schedule *schedule = run->schedule;
@@ -223,10 +213,9 @@ static enum el_status el_schedule_check(struct el_schedule *schedule, const char
     return status;
 }
 
-/* Schedules from files, in torch.distributed.pipelining's compute table (_dump_csv, compute_only): a row per rank, a
- * cell per action: "2F0" is stage (our part) 2, forward, micro-batch 0; B is backward, I and W its halves for inputs
- * and weights; an empty cell waits; "(0F5;7B1)OVERLAP_F_B" is two actions that PyTorch may overlap, here in order. A
- * stage belongs to the rank in whose row it is. */
+/* Schedules from files: torch.distributed.pipelining's compute table (_dump_csv, compute_only), with a row per rank and
+ * a cell per action: "2F0" is stage (our part) 2, forward, micro-batch 0; B is backward, I and W its halves for inputs
+ * and weights; an empty cell waits; "(0F5;7B1)OVERLAP_F_B" is two actions, here in order. */
 
 enum { TABLE_BYTES_MAX = 16 << 20 }; /* the largest schedule has some thousand cells */
 
@@ -236,7 +225,6 @@ bool el_schedule_is_file(const char *name)
     return length > 4 && strcmp(name + length - 4, ".csv") == 0;
 }
 
-/* Position, from 1. */
 struct reader {
     struct el_schedule *schedule;
     const char *path;
@@ -254,7 +242,7 @@ static int take_number(const char **text_p, int end)
 {
     int number = -1;
     for (; isdigit((unsigned char)**text_p); (*text_p)++) {
-        if (number >= end) continue; /* already too large */
+        if (number >= end) continue;
         number = (number < 0 ? 0 : number * 10) + (**text_p - '0');
     }
     return number;
@@ -271,7 +259,6 @@ static enum el_status place(const struct reader *reader, const char *text, int p
 
 static enum el_status schedule_add(struct el_schedule *schedule, int device, struct el_action action);
 
-/* "2F0" */
 static enum el_status read_action(const struct reader *reader, const char *text)
 {
     static const char letters[] = "FBIW";
@@ -293,7 +280,6 @@ static enum el_status read_action(const struct reader *reader, const char *text)
     return schedule_add(reader->schedule, reader->row - 1, action);
 }
 
-/* Trims blanks in place. */
 static char *trim(char *text)
 {
     while (isspace((unsigned char)*text)) text++;
@@ -379,11 +365,10 @@ const struct el_schedule_kind *el_schedule_list(void)
     return kinds;
 }
 
-/* Appends an action to a device's row. Errors: EL_ERR_HOST_MEMORY. */
 static enum el_status schedule_add(struct el_schedule *schedule, int device, struct el_action action)
 {
     int n = schedule->n_actions[device];
-    if ((n & (n - 1)) == 0) { /* full: double it */
+    if ((n & (n - 1)) == 0) {
         struct el_action *more = realloc(schedule->actions[device], (n ? 2 * (size_t)n : 1) * sizeof *more);
         if (!more) return el_fail_errno("a schedule of %d actions", n);
         schedule->actions[device] = more;
@@ -396,7 +381,7 @@ static enum el_status schedule_add(struct el_schedule *schedule, int device, str
 
 /* Micro-batches go in rounds: a device does a round with one of its parts, then with the next. */
 struct rounds {
-    int device, n_local; /* parts of the device */
+    int device, n_local;
     int n_in_round, n_all;
 };
 
@@ -412,7 +397,6 @@ static struct el_action nth(const struct el_schedule *schedule, const struct rou
                               .micro = of_round * rounds->n_in_round + step % rounds->n_in_round};
 }
 
-/* Forwards before the first backward. */
 static int count_ahead(const struct el_schedule *schedule, const struct el_schedule_kind *kind,
                        const struct rounds *rounds)
 {
@@ -463,8 +447,6 @@ static enum el_status fill(struct el_schedule *schedule, const struct el_schedul
     }
     return EL_OK;
 }
-
-/* Open, close, questions. */
 
 static const struct el_schedule_kind *find(const char *name)
 {
@@ -528,7 +510,6 @@ void el_schedule_close(struct el_schedule *schedule)
     *schedule = (struct el_schedule){0};
 }
 
-/* Backward, whole or for inputs. */
 static bool action_goes_back(enum el_action_kind kind)
 {
     return kind == EL_ACTION_BACKWARD || kind == EL_ACTION_BACKWARD_INPUTS;

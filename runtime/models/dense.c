@@ -1,8 +1,6 @@
-/* Models of linear layers over features.
- * mlp: with ReLU between them; all parameters are matrices, so that communication is heavy. branch: mlp with a layer
- * outside of the loss, like an unused auxiliary classifier: its parameters get no gradients, and ddp needs
- * --find-unused. toy: 10-10-5 with ReLU, of many DDP and model-parallel tutorials; mse against one-hot labels. linear:
- * 10-10, mse; the overhead of the harness. */
+/* Models of linear layers over features. mlp: ReLU between them; all parameters are matrices, so that communication is
+ * heavy. branch: mlp with a layer outside of the loss, whose parameters get no gradients (ddp: --find-unused). toy:
+ * 10-10-5 with ReLU, of many tutorials; mse. linear: 10-10, mse; the harness's overhead. */
 #include <stdio.h>
 
 #include "runtime/models/internal.h"
@@ -29,8 +27,6 @@ static int add_hidden(struct el_graph *graph, const struct el_model_config *conf
     return y;
 }
 
-/* mlp. */
-
 static const struct el_model_size sizes_of_mlp[] = {
     {"features", "input features", 1, 1 << 20, .initial = {1024}, .small = {12}},
     {"hidden", "sizes of the hidden layers, comma-separated, or none", 1, 1 << 20, .list = true,
@@ -55,8 +51,6 @@ const struct el_model el_model_mlp = {.info = {.name = "mlp",
                                                .across = {"hidden"}},
                                       .build = build_mlp};
 
-/* branch. */
-
 static const struct el_model_size sizes_of_branch[] = {
     {"features", "input features", 1, 1 << 20, .initial = {1024}, .small = {12}},
     {"hidden", "sizes of the hidden layers, comma-separated, or none", 1, 1 << 20, .list = true, .initial = {1024},
@@ -64,7 +58,7 @@ static const struct el_model_size sizes_of_branch[] = {
     {.name = NULL},
 };
 
-static const double SIDE_BOUND = 0.1; /* of unread weights */
+static const double SIDE_BOUND = 0.1;
 
 static int build_branch(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p)
 {
@@ -82,8 +76,6 @@ const struct el_model el_model_branch = {.info = {.name = "branch",
                                                   .sizes = sizes_of_branch,
                                                   .whole = "a layer of it is never gone through"},
                                          .build = build_branch};
-
-/* toy. */
 
 enum { FEATURES = 10, HIDDEN = 10, TOY_CLASSES = 5, LINEAR_CLASSES = 10 };
 
@@ -109,8 +101,6 @@ const struct el_model el_model_toy = {.info = {.name = "toy",
                                                .whole = "it is too small",
                                                .classes = TOY_CLASSES},
                                       .build = build_toy};
-
-/* linear. */
 
 static const struct el_model_size sizes_of_linear[] = {
     {"features", "input features", FEATURES, FEATURES, .initial = {FEATURES}},

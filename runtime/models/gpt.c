@@ -1,9 +1,7 @@
-/* gpt: GPT-2 (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019): tokens and learned
- * positions; blocks of causal self-attention and of two linear layers with GELU, each after a layer norm and in a
- * residual; a last layer norm, and the tied embedding as head. A token's label is the next one. A tensor-parallel piece
- * has some heads, inner outputs and tokens of the vocabulary, and the rest whole. Names, order and initial values are
- * Hugging Face's GPT2LMHeadModel: normal with deviation 0.02, divided by sqrt(2 layers) at branches' ends. Dropout:
- * after the embedding and at branches' ends, not on attention. */
+/* gpt: GPT-2 (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019), with a tied embedding as
+ * head. A tensor-parallel piece has some heads, inner outputs and tokens of the vocabulary, and the rest whole. Names,
+ * order and initial values are Hugging Face's GPT2LMHeadModel: normal with deviation 0.02, divided by sqrt(2 layers) at
+ * branches' ends. Dropout: after the embedding and at branches' ends, not on attention. */
 #include <math.h>
 #include <stdio.h>
 
@@ -23,7 +21,6 @@ static const struct el_model_size sizes[] = {
 
 enum { BLOCK_BYTES = 16 };
 
-/* A model being built. */
 struct gpt {
     struct el_graph *graph;
     int64_t layers, width, heads, seq, vocab;
@@ -83,7 +80,6 @@ static int add_dropout(const struct gpt *gpt, const char *layer, int x)
     return node(gpt, &el_node_dropout, layer, x, NULL, 0, &(struct el_node_attributes){.rate = gpt->dropout});
 }
 
-/* x + f: a branch's end. */
 static int add_residual(const struct gpt *gpt, const char *dropout, const char *layer, int x, int f)
 {
     char text[2 * EL_GRAPH_NAME_BYTES];

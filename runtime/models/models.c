@@ -168,7 +168,6 @@ enum el_status el_model_resolve(struct el_model_config *config)
     return EL_OK;
 }
 
-/* "conv1 bn1 layer1 fc": first words of parameters' names. */
 static void list_layers(const struct el_graph *graph, char *text, size_t bytes)
 {
     size_t used = 0, before = 0;

@@ -16,7 +16,7 @@ static const struct el_model_size sizes[] = {
 
 struct architecture {
     int blocks[STAGES];
-    int n_convolutions; /* per block */
+    int n_convolutions;
     int64_t windows[WIDEST_BLOCK];
     int strided;   /* the one that halves the image at a stage's start */
     int expansion; /* a block's outputs / its stage's width */
@@ -27,7 +27,6 @@ static const struct architecture basic18 = {
 static const struct architecture bottleneck50 = {
     .blocks = {3, 4, 6, 3}, .n_convolutions = 3, .windows = {1, 3, 1}, .strided = 1, .expansion = 4};
 
-/* A convolution and its batch norm: names and arrays. */
 struct layer {
     char convolution[EL_GRAPH_NAME_BYTES], norm[EL_GRAPH_NAME_BYTES];
     int64_t window, stride;
@@ -68,7 +67,6 @@ static int add_convolution(struct el_graph *graph, const struct layer *layer, in
                          &(struct el_node_attributes){.stride = layer->stride, .pad = layer->window / 2});
 }
 
-/* With the residual (-1: none), and optional ReLU. */
 static int add_norm(struct el_graph *graph, const struct layer *layer, int x, int residual, bool relu)
 {
     int y = el_graph_node(graph, &el_node_batch_norm, layer->norm, (int[]){x, residual}, residual < 0 ? 1 : 2,
@@ -77,7 +75,6 @@ static int add_norm(struct el_graph *graph, const struct layer *layer, int x, in
     return y;
 }
 
-/* x -> rectified batch norm of its convolution. */
 static int add_nodes(struct el_graph *graph, const struct layer *layer, int x)
 {
     return add_norm(graph, layer, add_convolution(graph, layer, x), -1, true);

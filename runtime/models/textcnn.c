@@ -1,6 +1,6 @@
-/* textcnn: Kim's sentence classifier ("Convolutional Neural Networks for Sentence Classification", 2014): embedding,
- * windows of 3, 4 and 5 words, ReLU, maximum over time, dropout, linear. Most parameters are in the embedding, so that
- * DataParallel's imbalance is large. Initial embeddings are uniform in +-0.25, as in Kim's code. */
+/* textcnn: Kim's sentence classifier ("Convolutional Neural Networks for Sentence Classification", 2014). Most
+ * parameters are in the embedding, so that DataParallel's imbalance is large. Initial embeddings are uniform in +-0.25,
+ * as in Kim's code. */
 #include <math.h>
 #include <stdio.h>
 
@@ -18,7 +18,6 @@ static const struct el_model_size sizes[] = {
     {.name = NULL},
 };
 
-/* x[t, e] -> maximum over time [filters]. */
 static int branch(const struct el_model_config *config, struct el_graph *graph, int x, int64_t window)
 {
     char name[EL_GRAPH_NAME_BYTES];

@@ -1,8 +1,7 @@
-/* ddp: DistributedDataParallel. Each member has the whole model and a share of the batch; gradients are averaged in
- * buckets during backward (reducer.h); with --bucket-mb view they are views of the buckets.
- * The first step has one bucket, reduced after the whole backward, because torch does not know the order yet. The order
- * in which gradients became ready then gives the later buckets: the first of 1 MiB, the others up to the cap. A step
- * begins with a broadcast of rank 0's buffers. Memory and bytes: docs/semantics.md. */
+/* ddp: DistributedDataParallel. Gradients are averaged in buckets during backward (reducer.h); with --bucket-mb view
+ * they are views of the buckets.
+ * The first step has one bucket, reduced after the whole backward, because torch does not know the order yet; the order
+ * in which gradients became ready gives the later buckets. A step begins with a broadcast of rank 0's buffers. */
 #include "runtime/gradients/reducer.h"
 #include "runtime/layout/layout.h"
 #include "runtime/modes/mode.h"

@@ -1,7 +1,6 @@
-/* manual: data parallelism by hand (average_gradients of PyTorch's tutorial on distributed applications). Each member
- * has the whole model and a share of the batch. After backward each gradient has its own blocking all-reduce and is
- * divided by the number of members: no buckets, no overlap. With --sync param parameters are averaged instead, after
- * each member's optimizer step. Memory and bytes: docs/semantics.md. */
+/* manual: data parallelism by hand (average_gradients of PyTorch's tutorial on distributed applications): after
+ * backward a blocking all-reduce per gradient, without buckets or overlap. With --sync param parameters are averaged
+ * instead, after each member's optimizer step. */
 #include "runtime/modes/mode.h"
 #include "runtime/worker/share.h"
 

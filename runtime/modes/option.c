@@ -9,8 +9,6 @@
 
 #include "runtime/modes/mode.h"
 
-/* The list. */
-
 static const struct el_mode_option *all[EL_MODE_OPTIONS_MAX + 1];
 static pthread_once_t all_once = PTHREAD_ONCE_INIT;
 
@@ -47,8 +45,6 @@ const char *el_mode_option_key(const struct el_mode_option *row, char *key)
         if (*c == '-') *c = '_';
     return key;
 }
-
-/* Values. */
 
 /* Index of the first `length` characters of `word` in "a|b|c"; -1: not found. */
 static int place_of(const char *choices, const char *word, size_t length)
@@ -110,7 +106,6 @@ static enum el_status read_text(const struct el_mode_option *row, const char *te
     return EL_OK;
 }
 
-/* "3,1"; "": none. */
 static enum el_status read_shares(const struct el_mode_option *row, const char *text, struct el_shares *shares_p)
 {
     struct el_shares shares = {0};

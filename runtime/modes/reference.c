@@ -1,7 +1,6 @@
-/* reference: a mode's expected result, on one device, for tests and the gate (not on the command line). Each rank's
- * share (or micro-step) goes forward and backward by itself, its loss's gradient divided by the number of ranks;
- * gradients add up to the mean over ranks of each rank's mean. If ranks average parameters (manual's --sync param),
- * each has a model, averaged after every step. A share may consist of pieces (el_train_config): dp's chunks if replicas
+/* reference: a mode's expected result on one device, for tests and the gate. Each rank's share (or micro-step) goes
+ * forward and backward by itself; gradients add up to the mean over ranks of each rank's mean. If ranks average
+ * parameters (--sync param), each has a model. A share may consist of pieces (el_train_config): dp's chunks if replicas
  * have the loss or statistics, and micro-batches. Each rank has its own running statistics, which may start each step
  * as rank 0's. */
 #include <stdlib.h>
@@ -12,8 +11,8 @@
 
 struct state {
     int n_ranks, n_micro, n_pieces;
-    struct el_feed *feeds;     /* [n_ranks * n_micro]: rank r's micro-step k is r + k n_ranks */
-    struct el_buffer *losses;  /* [n_ranks * n_micro][n_pieces] */
+    struct el_feed *feeds; /* [n_ranks * n_micro]: rank r's micro-step k is r + k n_ranks */
+    struct el_buffer *losses;
     struct el_shard *shards;   /* [n_ranks], if ranks average parameters: their models, except the first */
     struct el_buffer *storage; /* buffers of ranks without a model of their own; NULL: none */
     struct el_view *views;     /* [n_ranks][n_buffers]: of ranks 1, 2, ..., and buffers changed in vain */
@@ -37,8 +36,6 @@ static const struct el_view *buffers_of(const struct el_worker *worker, int rank
     return state->views + (size_t)(rank - 1) * (size_t)worker->graph->n_buffers;
 }
 
-/* Across steps. */
-
 static enum el_status open_shards(struct el_worker *worker)
 {
     struct state *state = worker->state;
@@ -51,7 +48,6 @@ static enum el_status open_shards(struct el_worker *worker)
     return EL_OK;
 }
 
-/* All start with the initial ones. */
 static enum el_status open_buffers(struct el_worker *worker)
 {
     struct state *state = worker->state;
@@ -92,8 +88,6 @@ static enum el_status setup(struct el_worker *worker)
     size_t bytes = (size_t)(n_shares(state) * state->n_pieces) * el_dtype_bytes(config->dtype);
     return el_device_alloc(spec.device, EL_TAG_OUTPUT, bytes, "losses", &state->losses);
 }
-
-/* A step. */
 
 static int64_t samples_of(const struct state *state, int share, int piece)
 {
@@ -142,7 +136,6 @@ static enum el_status issue_piece(struct el_worker *worker, struct el_program *p
     return EL_OK;
 }
 
-/* Rank 0's to the others. */
 static void send_buffers(struct el_worker *worker, struct el_program *program)
 {
     const struct el_shard *first = &worker->members[0].shard;
@@ -163,7 +156,6 @@ static void add(const struct el_shard *shard, struct el_program *program, struct
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
-/* Over the ranks' models: parameters or gradients. */
 static void average(const struct el_worker *worker, struct el_program *program, enum el_state what)
 {
     const struct state *state = worker->state;

@@ -1,10 +1,10 @@
 /* spmg: single-process multi-GPU, DistributedDataParallel of PyTorch up to 1.8 with several devices per process (no
- * device_ids). A process takes its share of the batch through its devices as dp does: scatter, a thread per replica,
- * gather, loss on the first device, backward on all. Sums over replicas are the share's gradients, and their mean over
- * processes is ddp's. Gradients are summed in buckets during backward; the optimizer runs on each process's first
- * device, which owns the model. Replicas live across steps and receive its parameters at each step's start.
+ * device_ids). A process takes its share of the batch through its devices as dp does, with the loss on the first.
+ * Gradients are summed over replicas and averaged over processes in buckets during backward; the optimizer runs on each
+ * process's first device, which owns the model. Replicas live across steps and receive its parameters at each step's
+ * start.
  * Reduction is flat, over all devices (1.1 to 1.8), or hierarchical: to each process's first device, and across those
- * (1.0). Memory: docs/semantics.md. */
+ * (1.0). */
 #include <stdlib.h>
 
 #include "runtime/gradients/reducer.h"
@@ -16,18 +16,15 @@
 /* DistributedDataParallel's broadcast_bucket_size. */
 enum { CHUNK_BYTES = 250 << 20 };
 
-/* A replica's arrays across steps; all NULL for member 0. */
 struct kept {
-    struct el_view *params, *grads; /* [n_params] */
+    struct el_view *params, *grads;
     struct el_buffer *buffers;
 };
 
 struct spmg {
     struct el_dp dp;
-    struct kept *kept; /* [n_members] */
+    struct kept *kept;
 };
-
-/* Across steps. */
 
 static enum el_status hold(const struct el_shard *shard, enum el_tag tag, struct el_view **views_p)
 {
@@ -123,9 +120,6 @@ static void teardown(struct el_worker *worker)
     free(spmg);
 }
 
-/* A step. */
-
-/* Copies received parameters to a replica's own; its gradients start as zero. */
 static void take_params(struct spmg *spmg, int m)
 {
     struct el_dp *dp = &spmg->dp;

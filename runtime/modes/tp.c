@@ -1,9 +1,9 @@
-/* tp: tensor parallelism (Shoeybi et al., "Megatron-LM", 2019). Each device has some attention heads and some inner
- * outputs of each block; all see the same batch. A branch's output is summed over devices forward, its input's gradient
- * backward: four all-reduces of [batch, tokens, width] per block. The embedding, also the head, is cut by tokens. Layer
- * norms and positions are whole on each device; with --sequence-parallel on each computes 1/n of the tokens
- * (Korthikanti et al., 2022), and an all-reduce becomes a reduce-scatter and an all-gather. With --mesh dp=N each
- * piece's gradients are averaged over N copies in buckets, as in ddp. Memory: docs/semantics.md. */
+/* tp: tensor parallelism (Shoeybi et al., "Megatron-LM", 2019). Each device has some heads and some inner outputs of
+ * each block. A branch's output is summed over devices forward, its input's gradient backward: four all-reduces of
+ * [batch, tokens, width] per block. The embedding, also the head, is cut by tokens. Layer norms and positions are
+ * whole; with --sequence-parallel on each device computes 1/n of the tokens (Korthikanti et al., 2022), and an
+ * all-reduce becomes a reduce-scatter and an all-gather. With --mesh dp=N gradients are averaged over N copies in
+ * buckets, as in ddp. */
 #include "runtime/gradients/reducer.h"
 #include "runtime/modes/mode.h"
 #include "runtime/worker/share.h"

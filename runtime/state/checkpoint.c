@@ -23,8 +23,6 @@ struct el_checkpoint {
     struct el_safetensors **files;
 };
 
-/* Hashes. */
-
 static uint64_t hash_index(const json_t *index)
 {
     char *text = json_dumps(index, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
@@ -47,8 +45,6 @@ static bool is_hash(const json_t *text, uint64_t hash)
     json_decref(own);
     return same;
 }
-
-/* The index. */
 
 json_t *el_checkpoint_describe(const struct el_train_config *config)
 {
@@ -131,7 +127,6 @@ static enum el_status open_files(struct el_checkpoint *checkpoint)
     return EL_OK;
 }
 
-/* From one folder. */
 static enum el_status open_one(const char *folder, struct el_checkpoint **checkpoint_p)
 {
     struct el_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
@@ -146,7 +141,6 @@ static enum el_status open_one(const char *folder, struct el_checkpoint **checkp
     return status;
 }
 
-/* The folder's last complete one. */
 static enum el_status open_last(const char *dir, struct el_checkpoint **checkpoint_p)
 {
     const int64_t last = el_checkpoint_last(dir);
@@ -230,8 +224,6 @@ const json_t *el_checkpoint_index(const struct el_checkpoint *checkpoint)
     return checkpoint->index;
 }
 
-/* Arrays. */
-
 const char *el_checkpoint_kind(const struct el_state_row *row, enum el_state what, char text[EL_GRAPH_NAME_BYTES])
 {
     if (what == EL_STATE_GRAD) return NULL;
@@ -263,8 +255,6 @@ enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const 
     if (n == 0 && rank > 0) return el_checkpoint_read(checkpoint, kind, array, -1, values, found_p);
     return n == 0 || n >= count ? EL_OK : damaged(checkpoint, key, "a piece of it is missing");
 }
-
-/* Comparison with this training. */
 
 static enum el_status check_same(const struct el_checkpoint *checkpoint, const struct el_train_config *config)
 {
@@ -320,7 +310,6 @@ static const char *name_in(const char *key)
     return NULL;
 }
 
-/* Refuses names of another model. */
 static enum el_status check_names(const struct el_checkpoint *checkpoint, const struct el_safetensors *file,
                                   const struct el_graph *model)
 {

@@ -89,7 +89,6 @@ static bool fits(const struct field *field, const json_t *value)
 
 #define CHECK(object, fields) check(object, fields, sizeof(fields) / sizeof *(fields))
 
-/* The first invalid field; NULL: none. */
 static const char *check(const json_t *object, const struct field *fields, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -147,14 +146,11 @@ const char *el_checkpoint_index_fault(const json_t *index)
 
 enum { HASHED_AT_ONCE = EL_HASH_BLOCK, TRIES = 64 };
 
-/* Folders. */
-
 void el_checkpoint_folder(const char *dir, int64_t step, bool complete, char path[EL_PATH_BYTES])
 {
     snprintf(path, EL_PATH_BYTES, "%s/step-%" PRId64 "%s", dir, step, complete ? "" : ".part");
 }
 
-/* A file of a checkpoint, complete or not. */
 static bool is_ours(const char *name)
 {
     static const char *const ours[] = {"index.json", "index.json.tmp.*", "rank-[0-9]*.safetensors", "rank-[0-9]*.done",
@@ -230,8 +226,6 @@ void el_checkpoint_remove_parts(const char *dir)
     }
     if (folder) closedir(folder);
 }
-
-/* Hashes. */
 
 enum el_status el_checkpoint_hash(const char *path, uint64_t *hash_p, int64_t *bytes_p)
 {

@@ -1,4 +1,3 @@
-/* Pieces' integers are checked before use (checkpoint_pieces.h). */
 #include "runtime/state/checkpoint_pieces.h"
 
 #include <math.h>

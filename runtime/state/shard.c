@@ -1,4 +1,3 @@
-/* A shard: its memory by rows, and their values (steps: shard_step.c). */
 #include "runtime/state/shard.h"
 
 #include <stdlib.h>
@@ -43,8 +42,6 @@ bool el_shard_next(const struct el_shard *shard, struct el_state_item *item)
     }
     return false;
 }
-
-/* Values. */
 
 static double value_at(enum el_dtype dtype, const void *values, int64_t i)
 {
@@ -144,8 +141,6 @@ static enum el_status initialize(const struct el_shard *shard, const struct el_s
     return status;
 }
 
-/* Memory. */
-
 static enum el_status write_zeros(const struct el_shard *shard, const struct el_state_item *item)
 {
     size_t width = el_dtype_bytes(item->row.dtype);
@@ -156,7 +151,6 @@ static enum el_status write_zeros(const struct el_shard *shard, const struct el_
     return status;
 }
 
-/* Whether a row's arrays are in units' memory. */
 static bool is_in_unit(const struct el_shard *shard, const struct el_state_item *item)
 {
     const bool params = item->what == EL_STATE_PARAM || item->what == EL_STATE_CAST;
@@ -169,7 +163,6 @@ static bool is_first(const struct el_shard *shard, const struct el_state_item *i
     return !is_in_unit(shard, item) || shard->units->units[shard->units->of[item->number]].first_param == item->number;
 }
 
-/* Offset of the array's stored elements in its unit's memory. */
 static int64_t place_in_unit(const struct el_shard *shard, const struct el_state_item *item)
 {
     const struct el_unit *unit = &shard->units->units[shard->units->of[item->number]];
@@ -209,7 +202,6 @@ static enum el_status alloc_item(const struct el_shard *shard, const struct el_s
     return row->drawn || el_device_is_simulated(shard->device) ? EL_OK : write_zeros(shard, item);
 }
 
-/* Views without buffers. */
 static enum el_status make_views(struct el_shard *shard)
 {
     size_t n = (size_t)shard->graph->n_params, n_buffers = (size_t)shard->graph->n_buffers;

@@ -1,4 +1,3 @@
-/* A shard in a step: zeroing and freeing gradients, the optimizer. */
 #include "runtime/state/shard.h"
 
 #include <stdlib.h>
@@ -40,7 +39,6 @@ static int64_t updated_count(const struct el_shard *shard, int p)
     return count;
 }
 
-/* The elements of a row's parameter that are updated here: all that is stored, or a range. */
 static struct el_view place_in(const struct el_shard *shard, enum el_state what, enum el_dtype dtype, int p)
 {
     int64_t first, stored, count;
@@ -56,7 +54,6 @@ static struct el_view updated(const struct el_shard *shard, int p)
     return place_in(shard, EL_STATE_PARAM, el_config_stored(shard->config), p);
 }
 
-/* Operands of the optimizer kernels: kernels.h. */
 static struct el_kernel_op update_of(const struct el_shard *shard, const struct el_view *grads, int p)
 {
     const struct el_train_config *config = shard->config;
@@ -92,7 +89,6 @@ static bool counts(const struct el_graph *graph, int p)
     return !param->is_copy && (param->slice.of || graph->piece == 0);
 }
 
-/* Ops of `kind` between gradients and the sum of squares. */
 static void issue_norms(const struct el_shard *shard, struct el_program *program, enum el_op_kind kind,
                         const struct el_view *grads, struct el_view squares)
 {
@@ -182,7 +178,6 @@ static void limit_norms(const struct el_shard *shard, struct el_program *program
     }
 }
 
-/* Casts updated parameters for passes. */
 static void cast_updated(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
 {
     const enum el_dtype from = el_config_stored(shard->config), to = el_config_computed(shard->config);

@@ -1,4 +1,3 @@
-/* The rows of a device's state, and initial values (state.h). */
 #include "runtime/state/state.h"
 
 #include <math.h>
@@ -11,7 +10,6 @@
 
 enum { DRAWN_AT_ONCE = 1024 };
 
-/* NULL: no such slot. */
 static const char *slot_name(enum el_optimizer_kind optimizer, int slot)
 {
     static const char *const names[][EL_SLOTS_MAX] = {[EL_OPT_SGD] = {NULL},

@@ -45,7 +45,6 @@ static bool stands_alone(const struct el_param *param)
     return param->max_norm > 0 || param->is_shared;
 }
 
-/* The parameter's unit, added if needed. */
 static struct el_unit *find(struct el_units *units, const struct el_graph *graph, enum el_unit_kind kind, int p)
 {
     const bool trained = el_graph_trains_param(graph, p), alone = stands_alone(&graph->params[p]);

@@ -108,8 +108,6 @@ static bool has(const struct el_param *of, int n, const char *name)
     return false;
 }
 
-/* Batches counted by running statistics. */
-
 static const char MEAN[] = ".running_mean", TRACKED[] = ".num_batches_tracked";
 
 bool el_weights_count_name(const struct el_param *buffer, char name[EL_WEIGHTS_NAME_BYTES])
@@ -129,8 +127,6 @@ static bool is_count(const struct el_graph *model, const struct el_stored_array 
     return false;
 }
 
-/* Tied weights. */
-
 /* The parameter that a file may repeat as another layer's weight, like `lm_head.weight` for GPT-2's embedding; NULL:
  * none. */
 static const struct el_param *find_tied(const struct el_graph *model, const char *name)
@@ -145,7 +141,6 @@ static const struct el_param *find_tied(const struct el_graph *model, const char
     return NULL;
 }
 
-/* Both names must have the same values. */
 static enum el_status check_tied(const struct el_safetensors *file, const struct el_stored_array *array,
                                  const struct el_param *param)
 {
@@ -161,8 +156,6 @@ static enum el_status check_tied(const struct el_safetensors *file, const struct
     return el_fail(EL_ERR_INVALID, "%.200s: '%.60s' is not '%s': this model has one weight for both",
                    el_safetensors_path(file), array->name, param->name);
 }
-
-/* From a file. */
 
 enum el_status el_weights_check(const struct el_safetensors *file, const struct el_graph *model)
 {

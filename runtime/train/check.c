@@ -90,7 +90,6 @@ static enum el_status check_numbers(const struct el_train_config *config)
     return EL_OK;
 }
 
-/* Options that conflict with sentences of varying length. */
 static enum el_status check_lengths(const struct el_train_config *config)
 {
     const struct el_model_info *model = el_model_find(config->model.name);
@@ -116,7 +115,6 @@ static enum el_status check_ranks(const struct el_train_config *config)
                    config->mesh[EL_AXIS_DATA], config->n_devices, config->n_devices == 1 ? "" : "s");
 }
 
-/* One weight per device; no device may be without samples in a micro-step. */
 static enum el_status check_shares(const struct el_train_config *config)
 {
     const struct el_shares *shares = &config->shares;
@@ -135,7 +133,6 @@ static enum el_status check_shares(const struct el_train_config *config)
     return EL_OK;
 }
 
-/* Devices that dp leaves without work. */
 static enum el_status check_chunks(const struct el_train_config *config, const struct el_layout *layout)
 {
     if (el_mode_ops_find(config->mode)->info.loss == EL_LOSS_OF_BATCH) return EL_OK;
@@ -168,9 +165,6 @@ static enum el_status check_accumulate(const struct el_train_config *config, con
     return EL_OK;
 }
 
-/* Batch norm. */
-
-/* The first batch norm with one-pixel planes; -1: none. */
 static int find_single_pixel(const struct el_graph *model)
 {
     for (int n = 0; n < model->n_nodes; n++) {
@@ -180,7 +174,6 @@ static int find_single_pixel(const struct el_graph *model)
     return -1;
 }
 
-/* Names what forwards a single sample by itself; empty: nothing does. */
 static void find_single_sample(const struct el_train_config *config, const struct el_layout *layout, char *text,
                                size_t bytes)
 {

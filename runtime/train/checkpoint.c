@@ -20,10 +20,6 @@
 #include "runtime/train/session.h"
 #include "runtime/worker/copies.h"
 
-/* One worker's file, from copies of its devices' state; the format is in state/checkpoint.h. */
-
-/* An array's pieces in the file: its values, their place in the model, and (packed ranges) the positions of
- * elements. */
 struct entry {
     const struct el_snapshot *snapshot;
     int array;
@@ -95,8 +91,7 @@ static enum el_status list_file(const struct el_snapshot *state, const struct el
     return EL_OK;
 }
 
-/* Original positions of a range's elements that the device stores in another order, found by reordering 1, 2, ...
- * places: [count]. */
+/* Original positions of a range's elements that the device reorders, found by reordering 1, 2, ... places: [count]. */
 static enum el_status find_places(const struct el_shard *shard, const struct el_state_item *item, double *places)
 {
     const int64_t all = el_shape_count(&item->array->shape);
@@ -114,7 +109,6 @@ static enum el_status find_places(const struct el_shard *shard, const struct el_
     return status;
 }
 
-/* Whether device and file have the same order. */
 static bool is_as_stored(const struct entry *entry)
 {
     const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
@@ -183,7 +177,6 @@ static enum el_status write_entry(const struct file *file, const struct entry *e
     return status;
 }
 
-/* The file of these copies' worker; `best`: the best epoch's weights, or NULL. */
 static enum el_status checkpoint_file_write(const char *path, const struct el_snapshot *state,
                                             const struct el_snapshot *best, struct el_safetensors_sum *sum_p)
 {
@@ -202,27 +195,23 @@ static enum el_status checkpoint_file_write(const char *path, const struct el_sn
 
 enum { BEHIND = 15, SAID_BYTES = 256, PATIENCE_S = 60, POLL_NS = 2000000 };
 
-/* What the first worker knows about the other files. */
 enum others { MAY_WRITE, HAVE_WRITTEN, ONE_COULD_NOT, ARE_GONE };
 
 struct el_checkpointer {
     struct el_run *run;
     const struct el_checkpoint_spec *spec;
     struct el_snapshot *state, *best; /* best: of the best epoch, or NULL so far */
-    uint64_t data_hash;               /* the first worker's */
+    uint64_t data_hash;
     pthread_t thread;
     bool running;
     atomic_int others;
-    /* The current checkpoint. */
     char folder[EL_PATH_BYTES];
     int64_t step, began_ns;
-    json_t *index; /* the first worker's, without the files */
+    json_t *index;
     bool failed;
     char reason[EL_CHECKPOINT_REASON_BYTES];
     struct el_checkpoint_result result;
 };
-
-/* All workers. */
 
 static void path_of(const struct el_checkpointer *c, int worker, const char *end, char path[EL_PATH_BYTES + 64])
 {
@@ -242,7 +231,6 @@ static enum el_status write_done(const struct el_checkpointer *c, enum el_status
     return el_file_end(file, temporary, path);
 }
 
-/* Waits for another worker's result. */
 static enum el_status await(const struct el_checkpointer *c, int worker, json_t *files)
 {
     char path[EL_PATH_BYTES + 64], said[SAID_BYTES], hash[17], name[64];
@@ -273,7 +261,6 @@ static void sync_folder(const char *path)
     if (folder >= 0) fsync(folder), close(folder);
 }
 
-/* In the first worker, when all files are written. */
 static enum el_status complete(struct el_checkpointer *c)
 {
     char final[EL_PATH_BYTES];
@@ -319,8 +306,6 @@ static void *write_all(void *argument)
     return NULL;
 }
 
-/* In the loop. */
-
 static void await_thread(struct el_checkpointer *c)
 {
     if (!c->running) return;
@@ -332,7 +317,6 @@ static void await_thread(struct el_checkpointer *c)
     c->index = NULL;
 }
 
-/* Ends the current checkpoint: all workers tell the first one whether their files are written. */
 static enum el_status settle(struct el_checkpointer *c)
 {
     const bool first = el_worker_is_first(&c->run->worker);
@@ -393,7 +377,6 @@ static json_t *make_index(const struct el_checkpointer *c, double epoch_loss)
     return index;
 }
 
-/* Copies the best epoch's weights from the current ones. */
 static enum el_status copy_best(struct el_checkpointer *c)
 {
     const struct el_snapshot *best = c->run->best;

@@ -8,10 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/train/session.h"
 
-enum {
-    BLOCK_STEPS_MIN = 3, /* of blocks without communication */
-    BLOCK_STEPS_MAX = 200
-};
+enum { BLOCK_STEPS_MIN = 3, BLOCK_STEPS_MAX = 200 };
 
 static bool is_wanted(const struct el_run *run)
 {
@@ -47,7 +44,6 @@ static enum el_status run_step(struct el_run *run, const struct el_probe *probe,
     return el_program_run(run->program, (*number_p)++, probe);
 }
 
-/* One block's steps, without those left out; `*number_p`: the next step's number. */
 static enum el_status run_steps(struct el_run *run, const struct el_probe *probe, uint64_t *number_p, double *sum_ns_p)
 {
     double sum_ns = 0;

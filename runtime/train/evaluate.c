@@ -1,5 +1,5 @@
-/* Evaluation: a forward-only program over a split, over all owners, as config->eval says. The host counts answers, sums
- * losses in double, and keeps the best epoch's weights until the end. */
+/* Evaluation: a forward-only program over a split, over all owners, as config->eval says. The host sums losses in
+ * double. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "runtime/train/session.h"
 #include "runtime/worker/copies.h"
 
-/* One member's evaluation of a batch, through its parts of the model. */
 struct way {
     struct el_worker *worker;
     const struct el_shard *shard;
@@ -31,7 +30,7 @@ static size_t logits_bytes(const struct way *way)
 
 /* A row's logits from all pieces: [pieces, rows, classes per piece]. */
 struct answer {
-    const void *row; /* in the first piece */
+    const void *row;
     enum el_dtype dtype;
     int64_t classes, each, stride; /* classes per piece; values between a row's pieces */
 };
@@ -55,7 +54,6 @@ static double cross_entropy(const struct answer *answer, int32_t label, bool *ri
     return label < answer->classes ? log(sum) + largest - logit_of(answer, label) : INFINITY;
 }
 
-/* Counts a finished batch; rows of label -1 are padding. */
 static enum el_status tally(const struct way *way, struct el_score *score)
 {
     const struct el_graph *graph = way->worker->graph;
@@ -80,7 +78,7 @@ static enum el_status tally(const struct way *way, struct el_score *score)
 struct place {
     struct el_program *program;
     struct el_buffer *fed, *labels;
-    struct el_view *values, *outputs; /* [n_tensors] of the model, an upper bound for an edge */
+    struct el_view *values, *outputs;
 };
 
 static void receive_values(const struct way *way, const struct el_held_part *part, struct place *place)
@@ -183,7 +181,6 @@ static bool is_cut(const struct el_layout *layout)
     return el_layout_per_copy(layout) > 1;
 }
 
-/* Owners of the whole model before this position (the end: all). */
 static int owners_before(const struct el_layout *layout, int position)
 {
     int n = 0;
@@ -196,7 +193,6 @@ static int count_ranks(const struct el_layout *layout)
     return is_cut(layout) ? layout->n_feeds : owners_before(layout, layout->n_devices);
 }
 
-/* The rank of a device's part of the split. */
 static int rank_of(const struct el_layout *layout, int position)
 {
     return is_cut(layout) ? el_layout_spot(layout, position).feed : owners_before(layout, position);
@@ -239,7 +235,6 @@ static bool is_first_piece(const struct el_run *run, int member)
     return el_layout_spot(&run->session->layout, run->worker.first + member).at[EL_AXIS_TENSOR] == 0;
 }
 
-/* This member's counts. */
 static enum el_status count_share(struct el_run *run, int member, enum el_data_split split, bool own_buffers,
                                   struct el_score *score)
 {

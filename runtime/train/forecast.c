@@ -1,6 +1,5 @@
-/* Predicts a step by issuing the mode's own schedule on simulated devices. Scratch sizes come from the real kernels.
- * tests/equivalence compares memory with the ledger of real steps and with closed forms. Of equivalent workers one is
- * issued. */
+/* Predicts a step by issuing the mode's schedule on simulated devices, with the real kernels' scratch sizes; equivalent
+ * workers once. */
 #include "runtime/train/forecast.h"
 
 #include <math.h>
@@ -20,12 +19,12 @@ struct forecast {
     const struct el_train_config *config;
     const struct el_mode_ops *mode;
     struct el_layout layout;
-    bool all; /* issue each */
+    bool all;
     int64_t limit_bytes;
     const struct el_inject *injects;
     struct el_parts parts;
-    struct el_machine machine;  /* the devices' machine */
-    struct el_device **devices; /* [layout.n_devices] */
+    struct el_machine machine;
+    struct el_device **devices;
     struct el_worlds worlds;
     struct el_worker *workers;    /* [layout.n_workers]: the issued ones, one after another */
     struct el_program **programs; /* [layout.n_workers]: each one's repeated step */
@@ -33,8 +32,6 @@ struct forecast {
     uint64_t *ranges; /* [layout.n[EL_AXIS_SHARD]]: equal for equally divided state; NULL: none is */
     struct el_memory_forecast *forecasts;
 };
-
-/* Which workers are alike. */
 
 /* Whether neighbours along all axes but data have the same hosts in each copy of the model and in each stage. */
 static bool fits_hosts(const struct el_layout *layout, const struct el_machine *machine)
@@ -46,7 +43,6 @@ static bool fits_hosts(const struct el_layout *layout, const struct el_machine *
     return true;
 }
 
-/* Hashes a part's share of a stage's parameters. */
 static enum el_status add_range(const struct forecast *f, const struct el_graph *graph, int n_pieces)
 {
     struct el_units *units;
@@ -117,8 +113,6 @@ static bool alike(const struct forecast *f, int a, int b)
     return layout->shares.n == 0;
 }
 
-/* One worker's step. */
-
 static uint64_t sent_bytes(const struct el_program *program, int position)
 {
     const struct el_op_info *ops = el_program_ops(program);
@@ -134,7 +128,6 @@ static void limit(const struct el_worker *worker, int64_t bytes)
     for (int m = 0; m < worker->n_members; m++) el_device_limit_memory(worker->members[m].shard.device, (size_t)bytes);
 }
 
-/* The last round's step, which repeats. */
 static enum el_status issue_step(struct forecast *f, struct el_worker *worker, struct el_program **program_p)
 {
     const struct el_mode_ops *mode = f->mode;
@@ -183,8 +176,6 @@ static enum el_status issue_worker(struct forecast *f, int index)
     EL_TRY(el_worker_open(&f->workers[i], &spec));
     return issue_step(f, &f->workers[i], &f->programs[i]);
 }
-
-/* All workers. */
 
 static enum el_status issue_all(struct forecast *f)
 {
@@ -244,7 +235,6 @@ static bool fits(const struct forecast *f)
     return true;
 }
 
-/* The issued workers' time together. */
 static enum el_status price(struct forecast *f, const struct el_probe *probe, double *step_ns_p)
 {
     int64_t steps_ns[STEPS];
@@ -273,7 +263,7 @@ enum el_status el_train_predict(const struct el_train_config *config, const stru
     if (status == EL_OK) status = issue_all(&f);
     const bool priced = status == EL_OK && fits(&f);
     for (int i = 0; i < spec->n_machines && priced && status == EL_OK; i++) {
-        f.machine = spec->machines[i]; /* the devices' machine */
+        f.machine = spec->machines[i];
         status = price(&f, i == 0 ? spec->probe : NULL, &step_ns[i]);
     }
     close_all(&f);

@@ -190,7 +190,6 @@ static enum el_status run_reserve(struct el_run *run, int64_t n)
     return EL_OK;
 }
 
-/* The mean of steps [first, last), in nanoseconds. */
 static double mean_step_ns(const struct el_run *run, int64_t first, int64_t last)
 {
     double sum = 0;
@@ -248,7 +247,6 @@ static void end_measuring(struct el_run *run)
     }
 }
 
-/* Means over workers, from step `first` on; losses: [n_done - first]. */
 static enum el_status mean_losses(struct el_run *run, int64_t first, double *losses)
 {
     const int64_t n = run->n_done - first;
@@ -323,13 +321,12 @@ static enum el_status final_test(struct el_run *run)
     return el_run_evaluate(run, EL_SPLIT_TEST, &run->result.test);
 }
 
-/* Each worker's own losses in the first steps, before the mean over workers. */
 static enum el_status keep_own_losses(struct el_run *run)
 {
     const struct el_layout *layout = run->worker.layout;
     struct el_train_result *result = &run->result;
     if (layout->n_workers == 1 || el_layout_losses(layout) != layout->n_workers) return EL_OK;
-    int64_t n = run->n_done - run->start; /* that all workers have */
+    int64_t n = run->n_done - run->start;
     result->n_own = n < EL_OWN_LOSSES ? (int)n : EL_OWN_LOSSES;
     result->own_loss = calloc((size_t)layout->n_workers * (size_t)result->n_own, sizeof *result->own_loss);
     if (!result->own_loss) return el_fail_errno("losses of %d workers", layout->n_workers);

@@ -13,7 +13,6 @@ static void abort_worker(void *context)
     el_worker_abort(context);
 }
 
-/* Each algorithm once, in the order of first use. */
 static void note_algorithms(struct el_run *run)
 {
     const struct el_op_info *ops = el_program_ops(run->program);
@@ -36,8 +35,6 @@ void el_run_drop_programs(struct el_run *run)
     }
     run->program = NULL;
 }
-
-/* Issuing. */
 
 static enum el_status issue(struct el_run *run)
 {
@@ -91,9 +88,6 @@ enum el_status el_run_issue(struct el_run *run, bool first)
     return EL_OK;
 }
 
-/* Lengths. */
-
-/* Feed `i` of a step; NULL: no more. */
 static struct el_feed *feed_of(struct el_run *run, int i)
 {
     const int n = (int)run->session->config->n_accumulate;

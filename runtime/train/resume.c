@@ -1,4 +1,3 @@
-/* Resuming from a checkpoint: the members' state, and the run's epochs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +5,6 @@
 #include "runtime/state/checkpoint.h"
 #include "runtime/train/session.h"
 
-/* Restores the part of the model's values that is here. */
 static enum el_status restore(const struct el_run *run, const struct el_shard *shard, const struct el_state_item *item,
                               const char *kind)
 {

@@ -1,4 +1,3 @@
-/* Saves weights (save.h): counts first, for alignment, then parameters, then buffers; no optimizer state. */
 #include "runtime/train/save.h"
 
 #include <stdlib.h>
@@ -6,7 +5,6 @@
 #include "runtime/state/weights.h"
 #include "runtime/worker/copies.h"
 
-/* Batches before loading, and those of the steps. */
 static enum el_status count_batches(const struct el_worker *worker, const char *name, int64_t steps, double *count_p)
 {
     const struct el_train_config *config = worker->config;

@@ -9,7 +9,6 @@
 #include "runtime/train/session.h"
 #include "runtime/worker/copies.h"
 
-/* All parameters' gradients of the last step. */
 static enum el_status read_grads(struct el_run *run)
 {
     const struct el_graph *model = run->session->parts.model;
@@ -113,7 +112,6 @@ static enum el_status first_failure(const struct el_run *runs, int n)
     return found ? el_error_give(&found->error) : EL_OK;
 }
 
-/* The run's result, with the process's own figures. */
 static void hand_over(struct el_run *run, const struct el_session *session, struct el_train_result *result_p)
 {
     const struct el_device *device = session->place->devices[0];
@@ -195,7 +193,6 @@ static enum el_status check_place(const struct el_session *session)
     return EL_OK;
 }
 
-/* On rank 0, if wanted. */
 static enum el_status make_grads(struct el_session *session, double **grads_p)
 {
     session->wants_grads = grads_p != NULL;

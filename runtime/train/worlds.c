@@ -38,7 +38,6 @@ static enum el_status make_room(struct el_worlds *worlds, int n)
     return EL_OK;
 }
 
-/* Whether it has its own communicator. */
 static bool is_apart(const struct el_layout *layout, enum el_axis axis)
 {
     return el_axis_row(axis)->groups && el_layout_differs(layout, axis) && !el_layout_is_whole(layout, axis);

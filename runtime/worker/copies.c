@@ -1,4 +1,3 @@
-/* Parts of the model on a device, gathering, and copies' buffers (copies.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +65,6 @@ void el_held_close(struct el_held *held)
     *held = (struct el_held){0};
 }
 
-/* Puts an item's elements into the origin: of a slice, and of a range of it. */
 static enum el_status add_item(const struct el_shard *shard, const struct el_state_item *item, double *origin)
 {
     const struct el_shape *shape = &item->array->shape;
@@ -93,8 +91,7 @@ static enum el_status gather_read_own(const struct el_worker *worker, enum el_st
         const struct el_shard *shard = &worker->members[m].shard;
         if (el_layout_source(worker->layout, worker->first + m) != worker->first + m) continue;
         for (struct el_state_item item = {0}; el_shard_next(shard, &item);)
-            if (item.what == what && item.array->origin == origin && !item.array->is_copy &&
-                item.view->buffer && /* else unused by all */
+            if (item.what == what && item.array->origin == origin && !item.array->is_copy && item.view->buffer &&
                 el_gather_counts(worker, m, &item))
                 EL_TRY(add_item(shard, &item, values));
     }
@@ -131,7 +128,6 @@ enum el_status el_gather(struct el_worker *worker, enum el_state what, int origi
     return status;
 }
 
-/* The node that first needs a unit, in forward or in backward. */
 struct need {
     int unit, node;
 };
@@ -144,13 +140,13 @@ struct place {
 struct el_gathered {
     const struct el_shard *shard;
     struct el_comm *comm; /* NULL: the stored range is all */
-    bool gathers;         /* from others, or from another type */
+    bool gathers;
     int ahead;
     bool frees;
-    int n_passes, n_back;   /* of a step, and those in backward */
-    struct el_view *params; /* [n_params] */
-    struct place *places;   /* [units->n] */
-    struct need *needs[2];  /* in forward and in backward, in order */
+    int n_passes, n_back; /* of a step, and those in backward */
+    struct el_view *params;
+    struct place *places;
+    struct need *needs[2]; /* in forward and in backward, in order */
     int n_needs[2];
     int at; /* the current half's next need */
 };
@@ -162,7 +158,6 @@ static bool stays(const struct el_gathered *gathered, const struct el_unit *unit
     return unit->backward_open >= 0 && (!gathered->frees || unit->backward_open == graph->n_nodes - 1);
 }
 
-/* Stored and gathered types differ. */
 static bool casts(const struct el_shard *shard)
 {
     return el_config_computed(shard->config) != el_config_stored(shard->config);
@@ -302,8 +297,6 @@ void el_gathered_after(void *context, struct el_program *program, const struct e
     }
 }
 
-/* Evaluation. */
-
 /* `source`: the first copy's own; with a communicator, any of this member's memory. */
 static enum el_status receive_first(struct el_comm *const comm[2], const struct el_shard *shard, struct el_view source,
                                     struct el_buffer *buffer)
@@ -338,8 +331,6 @@ enum el_status el_copies_take_first(struct el_worker *worker, int member, struct
     return receive_first(comm, shard, (comm[0] ? shard : &worker->members[0].shard)->buffers[0], buffer);
 }
 
-/* As numbers. */
-
 static enum el_status read_copy(const struct el_shard *shard, const struct el_view *views, const struct el_graph *model,
                                 double *values)
 {
@@ -350,7 +341,6 @@ static enum el_status read_copy(const struct el_shard *shard, const struct el_vi
     return EL_OK;
 }
 
-/* Copies that are fed alike count as one. */
 static bool is_copys_first(const struct el_layout *layout, int position)
 {
     const struct el_spot spot = el_layout_spot(layout, position);
@@ -361,7 +351,6 @@ static bool is_copys_first(const struct el_layout *layout, int position)
     return spot.owns;
 }
 
-/* If a mode computes copies on one device, all are this worker's. */
 static enum el_status read_own(struct el_worker *worker, el_copies_views *computed, int n_copies, double *values)
 {
     int64_t n = el_buffers_count(worker->graph);

@@ -125,7 +125,6 @@ void el_feed_close(struct el_feed *feed)
     *feed = (struct el_feed){0};
 }
 
-/* Runs on the compute stream's thread. */
 static enum el_status load(const struct el_call_args *args)
 {
     struct el_feed *feed = args->context;
@@ -165,7 +164,6 @@ enum el_status el_feed_begin(struct el_feed *feed, uint64_t step)
     return EL_OK;
 }
 
-/* NULL: it stays on the host. */
 static void bring(const struct el_feed *feed, struct el_program *program, int stream, const char *label,
                   struct el_buffer *to, void *from, size_t bytes)
 {

@@ -113,7 +113,6 @@ static int64_t partial_count(const struct el_shard *shard, const struct el_view 
     return count;
 }
 
-/* Copies between the gradients and their places in `sums`. */
 static void copy_partial(const struct el_shard *shard, struct el_program *program, const struct el_view *grads,
                          struct el_buffer *sums, bool back)
 {

@@ -1,4 +1,3 @@
-/* A worker: its members, and exchanges of numbers between steps. */
 #include "runtime/worker/worker.h"
 
 #include <stdlib.h>

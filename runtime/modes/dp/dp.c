@@ -1,7 +1,6 @@
 /* dp: DataParallel. One host thread issues for all devices; parameters, optimizer and loss are on the master. A step:
- * load, scatter, replicate, forward on each, gather, loss, scatter its gradient, backward on each, reduce (a sum, after
- * the whole backward), optimizer, in the order, chunks and memory of torch.nn.DataParallel (docs/semantics.md). fix.h
- * lists what may be left out. */
+ * load, scatter, replicate, forward, gather, loss, scatter its gradient, backward, reduce (a sum, after the whole
+ * backward), optimizer, in the order, chunks and memory of torch.nn.DataParallel (docs/semantics.md). */
 #include "runtime/modes/dp/dp.h"
 
 #include <pthread.h>
@@ -9,7 +8,6 @@
 
 #include "runtime/state/buffers.h"
 
-/* Arrays by parameter, or by chunk (at most as many). */
 static enum el_status make_arrays(struct el_dp *dp)
 {
     size_t n = (size_t)dp->worker->graph->n_params, n_buffers = (size_t)dp->worker->graph->n_buffers;
@@ -95,7 +93,6 @@ void el_dp_close(struct el_dp *dp)
     el_device_free(dp->losses);
 }
 
-/* Buckets summed during backward: as a mean on all owners, or on the master. */
 static enum el_status open_reducers(struct el_dp *dp)
 {
     bool to_all = el_dp_fixed(dp, EL_DP_FIX_UPDATE);
@@ -275,7 +272,6 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return EL_OK;
 }
 
-/* Copies of inputs and outputs continue: they are needed to compute. */
 void el_dp_mute(struct el_dp *dp, bool muted)
 {
     for (int m = 0; m < dp->n; m++) el_comm_mute(dp->replica[m].comm, muted);

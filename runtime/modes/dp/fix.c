@@ -1,4 +1,3 @@
-/* The causes of dp's step time, and dp's layout without some of them. */
 #include "runtime/modes/dp/fix.h"
 
 #include "runtime/modes/dp/dp.h"

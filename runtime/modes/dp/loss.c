@@ -31,21 +31,18 @@ static int n_micro(const struct el_dp *dp)
     return (int)dp->worker->config->n_accumulate;
 }
 
-/* The micro-step's loss, or its first replica's. */
 static struct el_view loss_view(const struct el_dp *dp)
 {
     int first = dp->in_replica ? dp->micro * dp->n : dp->micro;
     return el_view_of(dp->losses ? dp->losses : el_dp_master(dp)->loss, loss_bytes(dp, first));
 }
 
-/* The weight of a loss over so many samples among `n` of a step. */
 static double weight_of(const struct el_dp *dp, int64_t samples, int n)
 {
     const struct el_train_config *config = dp->worker->config;
     return config->by_samples ? (double)samples / (double)config->global_batch : 1.0 / n;
 }
 
-/* Scales member m's gradient of the outputs. */
 static void weigh(const struct el_dp *dp, int m, int64_t samples, double weight)
 {
     const struct el_graph *graph = dp->worker->graph;
@@ -72,7 +69,6 @@ enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica)
                            loss_bytes(dp, n_micro(dp) * (in_replica ? dp->n : 1)), "losses", &dp->losses);
 }
 
-/* Samples of the i-th loss: by micro-step, then by replica if they have losses. */
 static int64_t samples_of_loss(const struct el_dp *dp, int i)
 {
     const struct el_layout *layout = dp->worker->layout;
@@ -98,8 +94,6 @@ enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p)
     return EL_OK;
 }
 
-/* Gathered outputs. */
-
 /* Frees the replicas' outputs, which backward does not need. */
 static struct el_view gather(struct el_dp *dp)
 {
@@ -121,7 +115,6 @@ static struct el_view gather(struct el_dp *dp)
     return el_view_of(dp->gathered, 0);
 }
 
-/* Over the whole batch; the gradient on the loss's own device stays there. */
 static void gathered_loss(struct el_dp *dp)
 {
     int out = dp->output;
@@ -142,8 +135,6 @@ static void gathered_loss(struct el_dp *dp)
         dp->replica[m].doutputs = chunk;
     }
 }
-
-/* Losses in replicas. */
 
 static void own_loss(struct el_dp *dp, int m, struct el_view loss)
 {

@@ -1,4 +1,3 @@
-/* dp's options and their combinations. */
 #include "runtime/modes/dp/dp.h"
 
 struct settings {

@@ -1,8 +1,7 @@
 /* dp's reduce: after the whole backward the replicas' gradients are summed (not averaged) on the master, in the chunks
  * of replicate. All replicas' gradients live until the last chunk, as inputs of one autograd node. The sums are new
- * tensors: added to kept gradients, or the gradients themselves for later micro-steps.
- * With the fix `update` each device gets the mean for its own optimizer; with `overlap` gradients go in ddp's buckets
- * during backward (reducer.h). */
+ * tensors.
+ * With the fix `update` each device gets the mean; with `overlap` gradients go in ddp's buckets during backward. */
 #include <string.h>
 
 #include "runtime/modes/dp/dp.h"
@@ -63,7 +62,6 @@ static void free_replica_grads(struct el_dp *dp, int m)
     for (int p = 0; p < dp->worker->graph->n_params; p++) el_program_free(dp->program, dp->replica[m].grads[p].buffer);
 }
 
-/* By parameter; none if frozen or unused. */
 static void take_views(const struct el_dp *dp, struct el_buffer *const *chunks, struct el_view *views)
 {
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
@@ -72,7 +70,6 @@ static void take_views(const struct el_dp *dp, struct el_buffer *const *chunks, 
     }
 }
 
-/* Sums of chunks without trained parameters. */
 static void free_frozen(struct el_dp *dp, int m)
 {
     for (int c = 0; c < dp->n_chunks; c++) {
@@ -146,7 +143,6 @@ static void reduce_chunks(struct el_dp *dp)
     }
 }
 
-/* Waits for buckets summed during backward. */
 static void finish_buckets(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) el_reducer_finish(dp->replica[m].reducer);

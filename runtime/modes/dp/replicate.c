@@ -14,7 +14,7 @@ struct el_dp_chunk el_dp_chunk(const struct el_dp *dp, int c)
         size_t bytes = el_shard_param_bytes(el_dp_master(dp), p);
         chunk.n_tensors++;
         own += bytes;
-        chunk.bytes = dp->place[p] + bytes; /* offsets increase with p */
+        chunk.bytes = dp->place[p] + bytes;
     }
     chunk.padding_bytes = chunk.bytes - own;
     chunk.count = (int64_t)(chunk.bytes / el_dtype_bytes(el_config_stored(dp->worker->config)));

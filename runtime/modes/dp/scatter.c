@@ -53,7 +53,6 @@ static void scatter_labels(struct el_dp *dp)
     }
 }
 
-/* The master's chunk 0 is a view. */
 static void scatter_inputs(struct el_dp *dp)
 {
     size_t sample = el_feed_sample_bytes(dp->feed), at = 0;

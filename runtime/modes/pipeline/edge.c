@@ -41,7 +41,6 @@ void el_edge_send(struct el_worker *worker, struct el_program *program, const st
     el_comm_issue(worker->world, program, &op, op_p);
 }
 
-/* Bytes at the widest cut. */
 static size_t widest(const struct el_worker *worker, int64_t batch)
 {
     size_t most = 0;
@@ -53,8 +52,6 @@ static size_t widest(const struct el_worker *worker, int64_t batch)
     }
     return most;
 }
-
-/* Parameters on two stages. */
 
 /* The other worker with parameter `p` in this copy of the model; -1: none. */
 static int other_holder(const struct el_worker *worker, int p)
@@ -106,9 +103,6 @@ void el_edge_issue_sums(struct el_worker *worker, struct el_program *program, co
     }
 }
 
-/* Mailboxes. */
-
-/* Of all gradients sent to another holder: equal on all workers. */
 static size_t bytes_of_sums(const struct el_worker *worker)
 {
     size_t bytes = 0;

@@ -1,6 +1,5 @@
-/* A micro-batch's way through a part (flight.h).
- * The loss is the mean of micro-batch means; each divides its gradient by their number. Micro-batches are of equal
- * size, so that it is plain training's. */
+/* A micro-batch's way through a part (flight.h). The loss is the mean of micro-batch means, which are of equal size, so
+ * that it is plain training's. */
 #include "runtime/modes/pipeline/flight.h"
 
 #include <stdlib.h>
@@ -8,7 +7,6 @@
 
 #include "runtime/worker/share.h"
 
-/* One part with one micro-batch. */
 struct at {
     struct el_line *line;
     int local; /* among the device's parts */
@@ -33,8 +31,6 @@ static struct at at_part(struct el_line *line, int part, int micro)
     while (line->held.parts[local].number != part) local++;
     return at(line, local, micro);
 }
-
-/* Messages. */
 
 static struct el_edge edge(const struct at *a, int peer)
 {
@@ -74,7 +70,6 @@ static void receive_doutputs(const struct at *a)
     a->flight->has_doutputs = true;
 }
 
-/* The next message from part `from`'s device. */
 static void receive_next(struct el_line *line, int from)
 {
     const struct el_schedule *schedule = &line->worker->parts->schedule;
@@ -87,8 +82,6 @@ static void receive_next(struct el_line *line, int from)
     struct at a = at_part(line, to, sent.micro);
     (sent.kind == EL_ACTION_FORWARD ? receive_inputs : receive_doutputs)(&a);
 }
-
-/* Forward. */
 
 static void take_inputs(const struct at *a)
 {
@@ -152,8 +145,6 @@ static enum el_status forward(const struct at *a)
     return EL_OK;
 }
 
-/* Backward. */
-
 /* The gradient of the micro-batch's share of the mean loss. */
 static struct el_view issue_loss(const struct at *a)
 {
@@ -212,7 +203,6 @@ static void come_back(const struct at *a)
     }
 }
 
-/* Whole, or only for inputs. */
 static void backward(const struct at *a, bool whole)
 {
     const struct el_graph *graph = a->part->graph;
@@ -223,8 +213,6 @@ static void backward(const struct at *a, bool whole)
         if (has_grad(a, graph->inputs[i])) send(a, &to, graph->inputs[i], a->flight->dinputs[i]);
     if (whole) come_back(a);
 }
-
-/* A step. */
 
 enum el_status el_line_do(struct el_line *line, struct el_action action)
 {
@@ -264,8 +252,6 @@ void el_line_begin(struct el_line *line, struct el_program *program, struct el_b
     }
 }
 
-/* Open and close. */
-
 /* A part's first and last backward (or half for weights) in the device's row. */
 static void find_ends(struct el_line *line)
 {
@@ -281,7 +267,6 @@ static void find_ends(struct el_line *line)
     }
 }
 
-/* Its edges' views, and room for everything it may own: the values of both edges, and the output's gradient. */
 static enum el_status open_flight(struct el_line *line, int i)
 {
     struct el_flight *flight = &line->flights[i];

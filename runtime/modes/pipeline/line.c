@@ -43,8 +43,6 @@ enum el_status el_line_read_loss(const struct el_line *line, double *loss_p)
     return EL_OK;
 }
 
-/* Conditions on a cut. */
-
 /* A part whose forwards are not in the order of micro-batches; -1: none. */
 static int find_out_of_order(const struct el_schedule *schedule)
 {

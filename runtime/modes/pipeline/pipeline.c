@@ -12,7 +12,6 @@ struct pipeline {
     struct el_reducer *reducer; /* over the copies of this stage; NULL: only one */
 };
 
-/* Averages gradients over a stage's copies as ddp does. */
 static enum el_status open_reducer(struct el_worker *worker, struct pipeline *pipeline)
 {
     if (!worker->group[EL_AXIS_DATA]) return EL_OK;
@@ -62,8 +61,6 @@ static void teardown(struct el_worker *worker)
     el_line_close(&pipeline->line);
     free(pipeline);
 }
-
-/* Options. */
 
 static const struct el_mode_option option_parts = {
     .name = "parts",

@@ -27,7 +27,6 @@ static struct el_view own_part(const struct el_zero *zero, struct el_buffer *uni
     return el_view_of(unit, (size_t)(zero->shard->piece * el_zero_part(zero, u)) * el_dtype_bytes(dtype));
 }
 
-/* Destination of the reduced part. */
 static struct el_view find_result(struct el_zero *zero, int u)
 {
     struct el_zero_unit *unit = &zero->units[u];
@@ -56,14 +55,12 @@ static struct el_view cast_to_reduce(struct el_zero *zero, int u)
     return el_view_of(unit->sent, 0);
 }
 
-/* This rank's reduced part. */
 static struct el_view reduced_part(const struct el_zero *zero, int u)
 {
     const struct el_zero_unit *unit = &zero->units[u];
     return own_part(zero, unit->sent ? unit->sent : unit->whole, u, reduced_in(zero));
 }
 
-/* Casts it back when it is ready. */
 static void cast_from_reduce(struct el_zero *zero, int u)
 {
     struct el_zero_unit *unit = &zero->units[u];

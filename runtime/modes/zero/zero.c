@@ -1,18 +1,16 @@
 /* zero1, zero2, zero3: training state sharded over data ranks (Rajbhandari et al., "ZeRO", 2020). Each rank has and
  * updates a part of each unit of parameters (units.h). zero1 shards the optimizer's slots, zero2 also gradients, zero3
- * also parameters (PyTorch's fully_shard). --mesh dp=2,shard=4: two groups of four hold a copy each (hybrid sharding),
- * and reduced gradients are averaged across groups. tp=2: each rank is two devices with a piece of the model each
- * (tp.c); pp=2: two with a stage each, and micro-batches (flight.h) instead of micro-steps.
- * A unit's gradients share memory, and are reduced and scattered during backward when complete; then each rank updates
- * its parts. zero1 and zero2 gather the new parameters; zero3 gathers a unit before its forward and its backward and
- * frees it after each (copies.h). Memory and bytes: docs/semantics.md. */
+ * also parameters (PyTorch's fully_shard). --mesh dp=2,shard=4: two groups of four hold a copy each (hybrid sharding).
+ * tp=2: each rank is two devices with a piece of the model each (tp.c); pp=2: two with a stage each, and micro-batches
+ * (flight.h) instead of micro-steps.
+ * A unit's gradients share memory, and are reduced and scattered during backward when complete. zero1 and zero2 gather
+ * the updated parameters; zero3 gathers a unit before its forward and its backward (copies.h). */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/modes/zero/zero.h"
 #include "runtime/state/buffers.h"
 
-/* Sharded rows of the state. */
 enum {
     SLOTS = ((1U << EL_SLOTS_MAX) - 1) << EL_STATE_SLOT,
     GRADS = 1U << EL_STATE_GRAD,
@@ -25,7 +23,6 @@ struct settings {
     enum { AHEAD_1, AHEAD_2, AHEAD_0 } ahead; /* zero3's units gathered ahead */
 };
 
-/* A rank's elements of parameter `p` in its part. */
 static struct el_view place_in_part(const struct el_zero *zero, struct el_buffer *part, int64_t before, int p)
 {
     const struct el_units *units = zero->shard->units;
@@ -35,8 +32,6 @@ static struct el_view place_in_part(const struct el_zero *zero, struct el_buffer
     return el_view_of(part, (size_t)(count > 0 ? before + units->offset[p] + first - at : 0) *
                                 el_dtype_bytes(el_config_stored(zero->shard->config)));
 }
-
-/* A step. */
 
 static void before_node(void *context, struct el_program *program, const struct el_node *node, enum el_phase phase)
 {
@@ -81,7 +76,6 @@ static void finish(void *context, struct el_program *program, struct el_view *gr
     }
 }
 
-/* Gathers the updated parts. */
 static void gather_params(struct el_zero *zero, int u)
 {
     const struct el_unit *unit = el_zero_row(zero, u);
@@ -148,8 +142,6 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     if (worker->config->broadcast_buffers) broadcast_buffers(worker, program);
     return zero->line ? el_line_step(zero->line, program) : el_share_step(worker, program, &hooks);
 }
-
-/* Across steps. */
 
 /* zero1's gradients; kept ones are this rank's parts of them. */
 static enum el_status make_whole_grads(struct el_zero *zero)
@@ -258,8 +250,6 @@ static void teardown(struct el_worker *worker)
     free(zero->units);
     free(zero);
 }
-
-/* The rows. */
 
 /* zero1 reduces these parts of gradients. Parameters are in parts if passes cast copies. */
 static void layout12(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
