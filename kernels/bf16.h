@@ -1,13 +1,10 @@
-/* Rows of bf16 made from a table's f32 rows: operands are widened into the workspace, the f32 row computes, and its
- * outputs are rounded. If an op's rows (d[0]) are independent, it runs on groups of rows that fit a core's cache, so
- * that the scratch stays small.
+/* bf16 rows made from a table's f32 rows: widens operands into the workspace, runs the f32 row, rounds its outputs; if
+ * rows (d[0]) are independent, in groups that fit a core's cache.
  *
  *     static const struct el_bf16_way way = {find, 1 << 15, el_bf16_move};
  *     #define EL_BF16_WAY &way
  *     EL_OP_LIST(EL_BF16_FUNCTIONS)
- *     static const struct el_kernel rows[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)};
- *
- * Ownership, threads and errors are those of a row (kernels.h). */
+ *     static const struct el_kernel rows[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)}; */
 #pragma once
 
 #include "kernels/kernels.h"
@@ -29,7 +26,7 @@ enum el_status el_bf16_prepare(const struct el_bf16_way *way, enum el_op_kind op
 enum el_status el_bf16_run(const struct el_kernel_args *args);
 void el_bf16_release(void *plan);
 
-/* One set of functions per op, because a row's functions do not get the op's kind. */
+/* Per op, because a row's functions do not get the op's kind. */
 #define EL_BF16_FUNCTIONS(op, name)                                                                                    \
     static enum el_status name##_workspace(const struct el_kernel_args *args, struct el_workspace *workspace_p)        \
     {                                                                                                                  \

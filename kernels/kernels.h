@@ -1,28 +1,23 @@
 /* Every compute op: its formula, its operands' shapes, and how a backend offers it.
- *
- * `struct el_kernel_args` describes one op by pointers p[], sizes d[], scalars s[] and keys k[]; the list below gives
- * their meaning. Tensors are dense and row-major, last index fastest. Activations are channels-last: sequences [batch,
- * time, channels], images [batch, height, width, channels]. Floating tensors have the op's type (f32, f64 or bf16);
- * ids, labels and argmax are int32. Operands overlap only where "may be" says so.
- *
- * bf16 rows compute in f32 and round each output once. In them these operands are f32: a norm's scale, shift and
- * statistics, attention's `saved`, losses and their parts, sums of squares, an optimizer's m, v, denominator and root,
- * and gradients of parameters (dw, dbias, dtable, dscale, dshift, the row of sum_rows).
- *
- * A table (struct el_kernel_table) has a row for each op and type: kernels/reference in plain C (f32, f64; the
- * reference for tests), kernels/cpu with oneDNN and vector loops (f32, bf16), kernels/cuda for GPUs, where run() only
- * enqueues on the stream in `native`. A row's life:
+ * `struct el_kernel_args` describes one op by pointers p[], sizes d[], scalars s[] and keys k[]. Tensors are dense and
+ * row-major. Activations are channels-last: sequences [batch, time, channels], images [batch, height, width, channels].
+ * Floating tensors have the op's type (f32, f64 or bf16); ids, labels and argmax are int32. Operands overlap only where
+ * "may be" says so.
+ * bf16 rows compute in f32 and round each output once. Their f32 operands: a norm's scale, shift and statistics,
+ * attention's `saved`, losses and their parts, sums of squares, an optimizer's m, v, denominator and root, and
+ * gradients of parameters (dw, dbias, dtable, dscale, dshift, the row of sum_rows).
+ * A table (struct el_kernel_table) has a row for each op and type: kernels/reference in plain C (f32, f64), kernels/cpu
+ * with oneDNN and vector loops (f32, bf16), kernels/cuda for GPUs, where run() only enqueues on the stream in `native`.
+ * A row's life:
  *
  *     workspace()  at capture: bytes of scratch                   (any thread)
  *     prepare()    once per op, on the computing thread, pointers known
  *     run()        every step, on that thread; allocates nothing
  *     release()    once
  *
- * Formulas are PyTorch's: conv1d is Conv1d (valid, stride 1, correlation), conv2d is Conv2d without bias, batch_norm is
- * BatchNorm2d (n: all pixels of all samples), max_pool is MaxPool2d, mean_pool is AdaptiveAvgPool2d(1), the losses are
- * cross_entropy and mse_loss (mean), the optimizers are torch.optim's SGD, Adam and AdamW, sum_squares and clip are
- * clip_grad_norm_, max_norm is renorm of rows.
- *
+ * Formulas are PyTorch's: Conv1d (valid, stride 1), Conv2d without bias, BatchNorm2d (n: all pixels of all samples),
+ * MaxPool2d, AdaptiveAvgPool2d(1), cross_entropy, mse_loss, torch.optim's SGD, Adam and AdamW, clip_grad_norm_
+ * (sum_squares, clip), renorm (max_norm).
  * Threads: different threads may call a row for different ops at once. Errors: EL_ERR_INTERNAL with the library's
  * message, or for an id or label out of range; on GPUs its row is NaN and its gradient is left out. */
 #pragma once
@@ -36,7 +31,6 @@
 /* Kernels have f32, f64 and bf16, with i32 ids; f16 has cast and fill; u8 has only collectives (runtime/comm). */
 enum el_dtype { EL_F32, EL_F64, EL_I32, EL_U8, EL_F16, EL_BF16, EL_DTYPE_COUNT };
 
-/* Units: bytes. */
 size_t el_dtype_bytes(enum el_dtype dtype);
 const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
 
@@ -198,11 +192,10 @@ struct el_kernel_args {
 /* Scratch of one op. `padding_bytes`: the part due to a blocked layout's rounding. `allowance_bytes`: reserved beyond
  * the library's request, for another algorithm. At most one of the two is not 0. */
 struct el_workspace {
-    size_t bytes; /* total */
+    size_t bytes;
     size_t padding_bytes, allowance_bytes;
 };
 
-/* How a backend does one op in one data type. */
 struct el_kernel {
     /* Required. Computes; on GPUs enqueues. Call it through el_kernel_run(). Errors: EL_ERR_INTERNAL. */
     enum el_status (*run)(const struct el_kernel_args *args);
@@ -220,12 +213,12 @@ struct el_kernel {
     const char *(*describe)(const void *plan);
     /* Optional; default: nothing depends on the step. For CUDA graphs, which repeat the first arguments: writes
      * everything that run() derives from `step` (at most EL_STEP_VALUES_BYTES) into host memory aligned to as many
-     * bytes. false: nothing depends on it with these sizes, scalars and keys, and nothing is written. */
+     * bytes. false: nothing depends on it, nothing is written. */
     bool (*step_values)(const struct el_kernel_args *args, void *values);
 };
 
-/* A table's stored order of conv2d's weights [f,k,k,c]: the same values in as many bytes. It depends on type and shape
- * alone, so that weights and gradients of different ranks and hosts can be copied and added directly. */
+/* A table's stored order of conv2d's weights [f,k,k,c], in as many bytes. It depends on type and shape alone, so that
+ * ranks and hosts can copy and add weights and gradients directly. */
 struct el_weights_layout {
     const char *name; /* "OIhw16i16o" */
     /* Required. Filters per group. Each group is a matrix with a row per tap and channel (in any order) and a column
@@ -248,11 +241,9 @@ struct el_kernel_table {
     size_t alignment[EL_DTYPE_COUNT];
 };
 
-/* The reference table: every op, f32, f64 and bf16. */
 const struct el_kernel_table *el_kernels_reference(void);
 
-/* The fast table: f32 and bf16 by vector loops and oneDNN; missing rows (f64, or without oneDNN) are the
- * reference's. */
+/* f32 and bf16; missing rows (f64, or without oneDNN) are the reference's. */
 const struct el_kernel_table *el_kernels_cpu(void);
 
 /* Why oneDNN is missing; NULL if it is there. */
@@ -267,13 +258,12 @@ enum el_status el_kernel_run(const struct el_kernel *kernel, const struct el_ker
 
 const char *el_op_name(enum el_op_kind op);
 
-/* One operand's shape. */
 enum { EL_OPERAND_SIDES = 4 };
 struct el_op_operand {
     char name[12];
     bool written;
-    const char *dtype; /* "f32" */
-    int n;             /* sides */
+    const char *dtype;
+    int n; /* sides */
     int64_t d[EL_OPERAND_SIDES];
 };
 /* The shapes of an op's operands, in the order of p[], including those that may be NULL. Returns their number; 0:

@@ -16,7 +16,6 @@ struct el_window {
     int64_t oh, ow;
 };
 
-/* Places along a side of `length`. At least 1 where k <= length + 2 pad. */
 EL_HOST_DEVICE static inline int64_t el_window_places(int64_t length, int64_t k, int64_t stride, int64_t pad)
 {
     return (length + 2 * pad - k) / stride + 1;

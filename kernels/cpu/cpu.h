@@ -1,12 +1,11 @@
-/* The list of the fast kernels, and what they share. reference/ has each kernel's formula under the same name.
- * No fast-math: the same inputs give the same bits at each run on one machine, but machines that contract products
- * differently differ. */
+/* The list of the fast kernels, and what they share; reference/ has each kernel's formula. No fast-math: one machine
+ * gives the same bits at each run, but machines that contract products differently differ. */
 #pragma once
 
 #include "kernels/kernels.h"
 #include "runtime/base/vector.h"
 
-/* f32 ops by vector loops; others are oneDNN's or the reference's. */
+/* f32 ops by vector loops. */
 #define EL_CPU_LIST(X)                                                                                                 \
     X(EL_OP_EMBEDDING_FORWARD, embedding_forward)                                                                      \
     X(EL_OP_EMBEDDING_BACKWARD, embedding_backward)                                                                    \
@@ -54,7 +53,6 @@ EL_CPU_BF16_LIST(EL_CPU_DECLARE)
 #undef EL_CPU_DECLARE
 enum el_status el_cpu_cast_f16(const struct el_kernel_args *args);
 
-/* By AVX-512; NULL without it. */
 const struct el_kernel *el_cpu_conv1d_backward_weights(void);
 
 /* Rows with scratch: attention in f32, bf16; cross entropy in bf16. */
@@ -63,13 +61,10 @@ extern const struct el_kernel el_cpu_attention_forward[2], el_cpu_attention_back
 /* oneDNN's row; NULL if it has none or is missing. */
 const struct el_kernel *el_cpu_dnnl(enum el_op_kind op, enum el_dtype dtype);
 
-/* Shared loops. */
-
 /* y[n] (+)= factor * x[n], between f32 and bf16. */
 void el_vector_widen(const uint16_t *x, int64_t n, float factor, int acc, float *y);
 void el_vector_narrow(const float *x, int64_t n, float factor, int acc, uint16_t *y);
 
-/* y[n] += x[n]. */
 void el_vector_add(const float *restrict x, int64_t n, float *restrict y);
 void el_vector_add_bf16(const uint16_t *restrict x, int64_t n, uint16_t *restrict y);
 
@@ -86,7 +81,7 @@ float el_vector_largest(const float *x, int64_t n);
 /* y[n] = exp(x - from), y may be x; returns the sum. */
 double el_vector_exp_sum(const float *x, int64_t n, float from, float *y);
 
-/* The module el_dnnl.so: f32 and bf16 rows by oneDNN. Its user needs no oneDNN headers. */
+/* The module el_dnnl.so: f32 and bf16 rows by oneDNN. */
 struct el_dnnl_module {
     /* Required. NULL if the module lacks the row. */
     const struct el_kernel *(*find)(enum el_op_kind op, enum el_dtype dtype);
@@ -94,5 +89,4 @@ struct el_dnnl_module {
     const char *(*library)(void);
 };
 
-/* The module's only symbol, a struct el_dnnl_module. */
 #define EL_DNNL_SYMBOL "el_dnnl_module"

@@ -41,7 +41,7 @@ static enum el_status launch_blocks(const struct el_kernel_args *args, const cha
 {
     cudaStream_t stream = stream_of(args);
     if (blocks == 0) return EL_OK;
-#ifdef EL_CUDA_EMULATED /* tests/gpu/emulator */
+#ifdef EL_CUDA_EMULATED
     el_emulator_launch(stream, reinterpret_cast<const void *>(kernel), blocks, EL_CUDA_THREADS,
                        [=] { kernel(actual...); });
 #else
@@ -50,7 +50,6 @@ static enum el_status launch_blocks(const struct el_kernel_args *args, const cha
     return el_cuda_launched(op);
 }
 
-/* A thread per item. */
 template <typename... FORMAL, typename... ACTUAL>
 static enum el_status launch(const struct el_kernel_args *args, const char *op, int64_t items,
                              void (*kernel)(FORMAL...), ACTUAL... actual)
@@ -58,7 +57,6 @@ static enum el_status launch(const struct el_kernel_args *args, const char *op, 
     return launch_blocks(args, op, el_cuda_blocks(items, EL_CUDA_THREADS), kernel, actual...);
 }
 
-/* A warp per item. */
 template <typename... FORMAL, typename... ACTUAL>
 static enum el_status launch_warps(const struct el_kernel_args *args, const char *op, int64_t items,
                                    void (*kernel)(FORMAL...), ACTUAL... actual)
@@ -66,9 +64,9 @@ static enum el_status launch_warps(const struct el_kernel_args *args, const char
     return launch_blocks(args, op, el_cuda_blocks(items, WARPS_A_BLOCK), kernel, actual...);
 }
 
-/* The tensors of one launch, as many as fit the 4 KiB of kernel arguments. Each has the blocks that it would have
- * alone, so that the bits are the same, also in sums. Kernels take them as __grid_constant__, else each thread copies
- * them to local memory. */
+/* One launch's tensors, as many as fit the 4 KiB of kernel arguments. Each has the blocks that it would have alone, so
+ * that sums have the same bits. Kernels take them as __grid_constant__, else each thread copies them to local
+ * memory. */
 template <int POINTERS, int MOST> struct tensors {
     struct {
         void *p[POINTERS];
@@ -83,7 +81,6 @@ constexpr int most_tensors(int pointers)
     return (ARGUMENT_BYTES - OTHER_ARGUMENT_BYTES) / static_cast<int>((pointers + 2) * sizeof(void *));
 }
 
-/* The calling block's tensor. */
 template <int POINTERS, int MOST> __device__ static inline int own_tensor(const tensors<POINTERS, MOST> &all)
 {
     int low = 0;
@@ -155,7 +152,6 @@ struct bf16 {
     }
 };
 
-/* The type to compute in. */
 template <typename REAL> struct wide_of {
     typedef REAL type;
 };

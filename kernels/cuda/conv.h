@@ -5,7 +5,6 @@
 #include "kernels/cuda/layer.h"
 #include "kernels/cuda/native.h"
 
-/* In the order of the ops. */
 enum el_cuda_conv_way { EL_CONV_FORWARD, EL_CONV_DATA, EL_CONV_WEIGHTS };
 
 /* One op: x[b,h,w,c], weights[f,kh,kw,c], y[b,oh,ow,f]. Time is an image's width, with height 1. */
@@ -28,9 +27,9 @@ static inline size_t el_cuda_conv_cudnn_bytes(const struct el_cuda_conv *s)
     return elements * sizeof(float) + ((size_t)1 << 20);
 }
 
-/* The table of the module el_cudnn.so. A plan has cuDNN's descriptors and the first algorithm of its heuristics that is
- * deterministic, needs at most `most_bytes` and keeps the precision. It does not depend on addresses. Errors:
- * EL_ERR_ABSENT with the reason, if there is none. */
+/* The table of the module el_cudnn.so. A plan has the first algorithm of cuDNN's heuristics that is deterministic,
+ * needs at most `most_bytes` and keeps the precision, independent of addresses. Errors: EL_ERR_ABSENT with the reason,
+ * if there is none. */
 struct el_cuda_conv_cudnn {
     size_t scratch_bytes;
     char text[96];

@@ -31,12 +31,10 @@
     X(EL_OP_MOMENTUM, momentum)                                                                                        \
     X(EL_OP_MAX_NORM, max_norm)
 
-/* Step-dependent rows. */
 #define EL_CUDA_STEP_LIST(X)                                                                                           \
     X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_ADAM, adam)
 
-/* Rows with a workspace. */
 #define EL_CUDA_WORKSPACE_LIST(X)                                                                                      \
     X(EL_OP_EMBEDDING_BACKWARD, embedding_backward)                                                                    \
     X(EL_OP_LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                                          \

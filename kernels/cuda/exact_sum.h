@@ -1,7 +1,7 @@
 /* Order-independent sums: terms become integers of a common unit, so that atomics give the same bits in every run.
- * A group of at most n terms of magnitude <= `peak` gets the unit 2^-shift such that n terms cannot exceed 2^62. 2^14
- * terms keep 48 bits below the peak, twice f32's, and the sum is exact. A second word, with unit 2^-(shift + digits),
- * holds the remainder for f64. For a peak that is not finite the caller sets NaN. */
+ * At most n terms of magnitude <= `peak` get the unit 2^-shift such that their sum cannot exceed 2^62: 2^14 terms keep
+ * 48 bits below the peak. A second word, with unit 2^-(shift + digits), holds the remainder for f64. For a peak that is
+ * not finite the caller sets NaN. */
 #pragma once
 
 #include <math.h>

@@ -9,7 +9,7 @@
 struct el_cuda_matrix {
     const void *data;
     int64_t ld, stride;
-    bool transposed; /* stored as its transpose */
+    bool transposed;
 };
 
 /* c[m,n] (+)= a[m,k] b[k,n], `batch` times. */
@@ -24,7 +24,6 @@ struct el_cuda_product {
 enum el_status el_cuda_multiply(const struct el_kernel_args *args, enum el_dtype dtype,
                                 const struct el_cuda_product *product);
 
-/* The address of element `count`. */
 static inline void *el_cuda_offset(const void *data, int64_t count, enum el_dtype dtype)
 {
     return (char *)data + (size_t)count * el_dtype_bytes(dtype);

@@ -1,14 +1,14 @@
-/* What a CUDA kernel needs of its stream, and the CUDA table. Plain C without CUDA's headers: the program includes it,
- * the module el_cuda.so implements it.
+/* What a CUDA kernel needs of its stream, and the CUDA table, in plain C: the program includes it, the module
+ * el_cuda.so implements it.
  *
  *     struct el_cuda_native native = {.stream = stream, .device = 0};    the device backend, once per stream
  *     el_cuda_native_open_cublas(&native); el_cuda_native_open_cudnn(&native);
  *     args.native = &native;  row->run(&args);                           the executor
  *     el_cuda_native_close(&native);
  *
- * run() enqueues on native->stream and returns; it neither allocates nor waits, so that a stream can capture it, once
- * cuBLAS has memory of ours. workspace() needs no device. Threads: a native belongs to one host thread at a time, with
- * native->device current; cuBLAS is deterministic only with one stream per handle. */
+ * run() enqueues on native->stream; it neither allocates nor waits, so that a stream can capture it, once cuBLAS has
+ * memory of ours. Threads: a native belongs to one host thread at a time, with native->device current; cuBLAS is
+ * deterministic only with one stream per handle. */
 #pragma once
 
 #include <stdbool.h>
@@ -41,7 +41,6 @@ enum el_status el_cuda_native_give_cublas(struct el_cuda_native *native, size_t 
 /* Destroys both handles and frees their workspace; not the stream. */
 void el_cuda_native_close(struct el_cuda_native *native);
 
-/* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0": found at run time. */
 const char *el_cuda_libraries(void);
 
 /* Why cuDNN is missing; NULL if it is there. */

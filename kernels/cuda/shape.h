@@ -9,8 +9,8 @@
 
 enum { EL_CUDA_THREADS = 256, EL_CUDA_WARP = 32, EL_CUDA_ALIGN_BYTES = 64 };
 
-/* Kernels stride over their work, so that any number of blocks >= 1 is right. 65,536 blocks fill the largest GPU many
- * times and stay far below the grid limit. Few when emulated, to test the strides. */
+/* Kernels stride over their work, so that any number of blocks >= 1 is right. 65,536 blocks fill the largest GPU. Few
+ * when emulated, to test the strides. */
 #ifdef EL_CUDA_EMULATED
 enum { EL_CUDA_BLOCKS_MAX = 3 };
 #else
@@ -38,7 +38,6 @@ EL_HOST_DEVICE static inline bool el_cuda_max_replaces(double value, int64_t at,
     return best_at < 0 || value > best || (value == best && at < best_at);
 }
 
-/* The next region's offset in a workspace. */
 EL_HOST_DEVICE static inline size_t el_cuda_align(size_t bytes)
 {
     return (bytes + EL_CUDA_ALIGN_BYTES - 1) / EL_CUDA_ALIGN_BYTES * EL_CUDA_ALIGN_BYTES;

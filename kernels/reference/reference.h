@@ -1,8 +1,7 @@
-/* What the reference kernels share. A family file (linear.c, ...) is written once with REAL and NAME() and compiled
- * twice: it sets EL_BODY to its own name and includes twice.h, which includes it with REAL = float and then double.
- *
- * Sums are in double, in the definition's order, or in four interleaved parts where the comment says so. Results depend
- * neither on the machine nor on the thread. */
+/* What the reference kernels share. A family file (linear.c, ...) has its kernels once, with REAL and NAME(); it
+ * includes twice.h, which includes it back for float and for double.
+ * Sums are in double, in the definition's order, or in four interleaved parts where the comment says so; results do not
+ * depend on machine or thread. */
 #pragma once
 
 #include "kernels/kernels.h"
@@ -29,5 +28,4 @@ static inline int64_t el_embedding_row(const int64_t *d, int64_t id)
     return id >= d[3] && id < d[3] + d[1] ? id - d[3] : -1;
 }
 
-/* Outputs computed together, so that their sums stay in vector registers. */
 enum { EL_REFERENCE_BLOCK = 64 };

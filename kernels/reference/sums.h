@@ -12,7 +12,6 @@ static inline double LOCAL(dot)(const REAL *a, const REAL *b, int64_t n)
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* dbias[o] (+)= sum over b of dy[b, o]. */
 static inline void LOCAL(bias_gradient)(const REAL *dy, int64_t rows, int64_t out, int acc, REAL *dbias)
 {
     for (int64_t o = 0; o < out; o++) {

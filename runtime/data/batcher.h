@@ -10,9 +10,9 @@ enum el_status el_batcher_open(const struct el_dataset *dataset, const struct el
                                struct el_batcher **batcher_p);
 void el_batcher_close(struct el_batcher *batcher); /* NULL is legal */
 
-int64_t el_batcher_steps(const struct el_batcher *batcher);      /* per epoch */
-int64_t el_batcher_labels(const struct el_batcher *batcher);     /* per batch */
-size_t el_batcher_input_bytes(const struct el_batcher *batcher); /* maximum */
+int64_t el_batcher_steps(const struct el_batcher *batcher);  /* per epoch */
+int64_t el_batcher_labels(const struct el_batcher *batcher); /* per batch */
+size_t el_batcher_input_bytes(const struct el_batcher *batcher);
 /* As el_loader_length; 0: no sentences as ids. Enters the step's epoch. */
 int64_t el_batcher_length(struct el_batcher *batcher, uint64_t step);
 /* As el_loader_fill; adds its times to `times`. */

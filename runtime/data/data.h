@@ -4,20 +4,17 @@
  *     el_loader_open(set, &share, &loader);               one member's (or the whole) part of every global batch
  *     el_loader_fill(loader, step, inputs, labels);       rows of that step: a pure function of (seed, step)
  *
- * Text: lines of `label sentence`, labels below 10,000, blanks between words. Words are numbered from 2 in the order of
- * first appearance in the training file (0 is padding, 1 unknown), at most `vocab`; sentences are cut or padded to
- * `seq` (0: the longest training sentence). For models over features a sentence is its bag of words, hashed into
- * `features` bins and scaled to unit L2 norm. The synthetic set has six classes; for fewer, labels are taken modulo
- * their number.
+ * Text: lines of `label sentence`, labels below 10,000. Words are numbered from 2 in the order of first appearance in
+ * the training file (0 is padding, 1 unknown), at most `vocab`; sentences are cut or padded to `seq` (0: the longest
+ * training sentence). Features: a bag of words, hashed into `features` bins and scaled to unit L2 norm. The synthetic
+ * set has six classes; for fewer, labels are taken modulo their number.
  * Streams (EL_INPUT_TOKENS): any file by bytes or byte pairs, as samples of `seq` tokens, labelled by the next ones.
- * The synthetic text is made-up English; dummy tokens are random.
- * Images: [image, image, 3] (NHWC), normalised by torchvision's means and deviations, scaled until the short side is
- * `image` and cropped in the middle. Synthetic images have ten classes in CIFAR-10's format; dummy ones are noise.
- * Samples are in memory, decoded when the set is opened, or in their files (`in_files`), where each batch decodes its
- * own. Workers (struct el_loading) make batches ahead. Neither changes a batch.
- * Threads: an open set may be shared, and is the same for all; a loader belongs to one thread at a time. A set outlives
- * its loaders. Errors: EL_ERR_INVALID with file, line and reason for malformed input; EL_ERR_IO for an unreadable
- * file. */
+ * Images: [image, image, 3] (NHWC), normalised by torchvision's means and deviations, scaled by the short side and
+ * cropped. Synthetic images have ten classes in CIFAR-10's format; dummy ones are noise.
+ * Samples are in memory, or in their files (`in_files`), where each batch decodes its own. Workers (struct el_loading)
+ * make batches ahead. Neither changes a batch.
+ * Threads: an open set may be shared; a loader belongs to one thread at a time. A set outlives its loaders. Errors:
+ * EL_ERR_INVALID with file, line and reason for malformed input; EL_ERR_IO for an unreadable file. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,28 +28,26 @@
 enum el_input_kind { EL_INPUT_IDS, EL_INPUT_FEATURES, EL_INPUT_IMAGES, EL_INPUT_TOKENS };
 
 struct el_dataset_spec {
-    const char *source;       /* a path, "synthetic" or "dummy" */
-    const char *test_path;    /* NULL: none, or the synthetic set's own */
-    enum el_input_kind input; /* EL_INPUT_IMAGES; else sentences */
-    int64_t image;            /* image side; 0: the set's: 32 (CIFAR-10, synthetic) or 224 */
-    int64_t vocab;            /* 0: the set's */
-    int64_t seq;              /* 0: the set's; dummy and synthetic: 64 */
-    int64_t seq_min;          /* minimum of the set's seq: shorter sentences are padded */
+    const char *source;    /* a path, "synthetic" or "dummy" */
+    const char *test_path; /* NULL: none, or the synthetic set's own */
+    enum el_input_kind input;
+    int64_t image; /* image side; 0: the set's: 32 (CIFAR-10, synthetic) or 224 */
+    int64_t vocab;
+    int64_t seq;     /* 0: the set's; dummy and synthetic: 64 */
+    int64_t seq_min; /* minimum of the set's seq: shorter sentences are padded */
     /* Words per made-up sentence (dummy, synthetic), uniform from `shortest` to `longest`; 0: `seq` for dummy ones and
      * 8 to 40 for synthetic ones. */
     int64_t shortest, longest;
     int64_t classes; /* 0: the set's (highest label + 1; images: all classes; dummy: 1000) */
-    uint64_t seed;   /* for synthetic and dummy */
+    uint64_t seed;
     /* Share of training samples held out for choosing an epoch, 0 to 0.5: every k-th one. */
     double held_out;
-    /* Optional: called after each image read into memory. */
     void (*progress)(void *context, int64_t done, int64_t total);
     void *context;
     bool in_files; /* leave samples in their files; not for synthetic and dummy sets */
     bool heads;    /* of an image folder read only the number and classes */
 };
 
-/* Training, held-out part of training, test. */
 enum el_data_split { EL_SPLIT_TRAIN, EL_SPLIT_HELD_OUT, EL_SPLIT_TEST };
 
 struct el_dataset;
@@ -70,14 +65,13 @@ struct el_dataset_info {
     char *description; /* "trec/train.txt: 5452 samples, 6 classes, 8700 words, longest 37" */
     int64_t vocab;     /* ids are below this (padding and unknown count) */
     int64_t seq;       /* ids per sample */
-    int64_t image;     /* image side; 0: sentences */
-    int64_t classes;   /* labels are below this */
-    int64_t unspaced;  /* training sentences of one word in a script without spaces (Chinese, kana) */
-    bool stream;       /* tokens: samples of `seq`, with a label each */
-    bool characters;   /* most are unspaced: each such character is a word */
+    int64_t image;
+    int64_t classes;  /* labels are below this */
+    int64_t unspaced; /* training sentences of one word in a script without spaces (Chinese, kana) */
+    bool stream;
+    bool characters; /* most are unspaced: each such character is a word */
 };
 const struct el_dataset_info *el_dataset_info(const struct el_dataset *dataset);
-/* As in struct el_dataset_spec. */
 struct el_synthetic_spec {
     enum el_input_kind input;
     uint64_t seed;
@@ -98,8 +92,8 @@ enum el_status el_page_cache_drops(const char *path);
 
 /* How batches are made. All 0: the step makes its own batch. */
 enum { EL_WORKERS_MAX = 64, EL_PREFETCH_MAX = 64, EL_PREFETCH_DEFAULT = 2 };
-/* The copy of a batch to a GPU: on the compute stream, without waiting (PyTorch's non_blocking) or waiting; or a step
- * ahead, on a stream of its own during the computation. */
+/* The copy to a GPU: on the compute stream, without waiting (PyTorch's non_blocking) or waiting; or a step ahead, on a
+ * stream of its own. */
 enum el_transfer { EL_TRANSFER_NON_BLOCKING, EL_TRANSFER_BLOCKING, EL_TRANSFER_AHEAD };
 struct el_loading {
     int workers;   /* per loader; worker w makes batches w, w + workers, ...; they are taken in order */
@@ -114,7 +108,7 @@ struct el_loading {
 /* Weights of a batch's parts, in proportion to samples. */
 enum { EL_SHARES_MAX = 64, EL_SHARE_WEIGHT_MAX = 1000000 };
 struct el_shares {
-    int n; /* 0: equal */
+    int n;
     int weight[EL_SHARES_MAX];
 };
 
@@ -123,7 +117,7 @@ struct el_batch_part {
     int64_t first, stride, samples;
 };
 
-/* A member's part of each global batch (el_batch_part). ranks = 1: the whole batch. */
+/* A member's part of each global batch (el_batch_part). */
 struct el_loader_spec {
     enum el_data_split split;
     int64_t global_batch;
@@ -139,16 +133,16 @@ struct el_loader_spec {
     /* Sort an epoch's sentences by length, cut them into global batches and shuffle these. The epoch's samples stay the
      * same. */
     bool bucket;
-    int64_t features;    /* EL_INPUT_FEATURES: bins per sample */
-    int64_t image;       /* EL_INPUT_IMAGES: image side, which must be the set's */
+    int64_t features;
+    int64_t image;
     enum el_dtype dtype; /* of features and images */
     struct el_loading loading;
 };
 
 struct el_loader;
 
-/* Times summed over `batches`. Making: reading files, decoding, assembling rows. Training: waiting for a worker and
- * copying its batch; 0 without workers, where training makes batches. */
+/* Sums over `batches`. Making: reading files, decoding, assembling rows. Training: waiting for a worker and copying its
+ * batch; 0 without workers. */
 struct el_load_times {
     int64_t batches, samples, reads, read_bytes;
     int64_t read_ns, decode_ns, collate_ns;
@@ -166,7 +160,7 @@ struct el_load_span {
 enum { EL_LOAD_SPANS = 256 };
 struct el_load_account {
     struct el_load_times times;
-    struct el_load_span spans[EL_LOAD_SPANS]; /* of the last batches, oldest first */
+    struct el_load_span spans[EL_LOAD_SPANS];
     int n_spans;
     int64_t queue_bytes; /* memory of workers' batches; 0: no workers */
 };
@@ -187,12 +181,9 @@ int64_t el_loader_steps_per_epoch(const struct el_loader *loader);
 /* Words per row of that step, with padding; known before the batch is made. */
 int64_t el_loader_length(struct el_loader *loader, uint64_t step);
 /* inputs: [share, el_loader_length] int32, or [share, features] or [share, image, image, 3] of dtype; labels: [share]
- * int32, or [share, seq] for tokens. `step` counts over epochs; an epoch's first call permutes. With workers,
- * consecutive steps are made ahead; any other step restarts them. Errors: a worker's failure, at its batch; EL_ERR_IO:
- * a worker exited silently. */
+ * int32, or [share, seq] for tokens. `step` counts over epochs. With workers, consecutive steps are made ahead; any
+ * other step restarts them. Errors: a worker's failure, at its batch; EL_ERR_IO: a worker exited silently. */
 enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels);
-/* Since opening or the last reset. */
 void el_loader_account(const struct el_loader *loader, struct el_load_account *account_p);
 void el_loader_reset(struct el_loader *loader);
-/* Adds everything but the spans. */
 void el_load_account_add(const struct el_load_account *more, struct el_load_account *account);

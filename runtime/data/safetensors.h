@@ -10,13 +10,11 @@
  *     el_safetensors_end(writer);                             the complete file appears
  *     el_safetensors_drop(writer);                            instead: an existing file stays
  *
- * Format: 8 bytes with the header's length; the header in JSON: {"NAME": {"dtype": "F32", "shape": [2, 3],
- * "data_offsets": [BEGIN, END]}, ...}, and optionally "__metadata__"; then the arrays, row-major, without gaps;
- * little-endian. Reads F64, F32, F16, BF16 and I64 (PyTorch's counts); writes F64, F32 and I64.
- * An array without dimensions is one number. Values are doubles; an I64 beyond 2^53 is rounded. Blocking. Threads:
- * several may read an open file; a writer belongs to one. Ownership: arrays and names are the file's. Errors:
- * EL_ERR_INVALID in one line with the file and the reason (missing, wrong format, truncated, duplicate names, offsets
- * that overlap, leave gaps or are outside, a list of shards); EL_ERR_IO. */
+ * Reads F64, F32, F16, BF16 and I64 (PyTorch's counts); writes F64, F32 and I64. Values are doubles; an I64 beyond 2^53
+ * is rounded. An array without dimensions is one number. Blocking. Threads: several may read an open file; a writer
+ * belongs to one. Ownership: arrays and names are the file's. Errors: EL_ERR_INVALID in one line with the file and the
+ * reason (missing, wrong format, truncated, duplicate names, offsets that overlap, leave gaps or are outside, a list of
+ * shards); EL_ERR_IO. */
 #pragma once
 
 #include <stdint.h>
@@ -32,7 +30,7 @@ struct el_stored_array {
     enum el_stored_type type;
     int n_dims;
     int64_t dims[EL_STORED_DIMS_MAX];
-    int64_t count;  /* of its numbers */
+    int64_t count;
     uint64_t begin; /* in the data; set by the writer */
 };
 
@@ -44,7 +42,6 @@ int el_safetensors_count(const struct el_safetensors *file);
 /* By index from 0, in the order of the data; by name. */
 const struct el_stored_array *el_safetensors_array(const struct el_safetensors *file, int i);
 const struct el_stored_array *el_safetensors_find(const struct el_safetensors *file, const char *name);
-/* values: [count]. */
 enum el_status el_safetensors_read(const struct el_safetensors *file, const struct el_stored_array *array,
                                    double *values);
 
@@ -61,6 +58,5 @@ struct el_safetensors_sum {
     uint64_t hash;
     int64_t bytes;
 };
-/* sum_p may be NULL. */
 enum el_status el_safetensors_end(struct el_safetensors_writer *writer, struct el_safetensors_sum *sum_p);
 void el_safetensors_drop(struct el_safetensors_writer *writer); /* NULL is legal */

@@ -1,5 +1,4 @@
-/* What this folder's files share: samples in memory, readers, vocabulary, permutation. Private to runtime/data (users:
- * data.h). */
+/* Shared within runtime/data: samples in memory, readers, vocabulary, permutation. */
 #pragma once
 
 #include "runtime/base/files.h"
@@ -30,7 +29,7 @@ void el_samples_free(struct el_samples *samples);
 /* Words and their ids, from EL_ID_FIRST_WORD in the order of first appearance. Words are not copied: their text must
  * outlive it. Zeroed: empty. */
 struct el_word {
-    const char *text; /* NULL: a free place */
+    const char *text;
     uint32_t length;
     int32_t id;
     uint64_t hash;
@@ -44,7 +43,6 @@ struct el_vocabulary {
 
 /* The word's id; adds it if needed. */
 enum el_status el_vocabulary_add(struct el_vocabulary *vocabulary, const char *word, size_t length, int32_t *id_p);
-/* EL_ID_UNKNOWN if not found. */
 int32_t el_vocabulary_find(const struct el_vocabulary *vocabulary, const char *word, size_t length);
 /* Copies the words to *text_p, so that the text may be freed. Ownership: free(*text_p) after the vocabulary. */
 enum el_status el_vocabulary_keep(struct el_vocabulary *vocabulary, char **text_p);
@@ -61,7 +59,6 @@ enum el_status el_bytes_load(const char *path, struct el_text *text_p);
 enum el_status el_text_load(const char *path, struct el_text *text_p);
 /* The synthetic set's two files, in memory. Ownership: free(bytes). */
 enum el_status el_synthetic_make(const struct el_synthetic_spec *spec, struct el_text *train_p, struct el_text *test_p);
-/* `grow`: new words get ids; else they are unknown. `path`: for messages. */
 enum el_status el_text_parse(const char *path, const struct el_text *text, struct el_vocabulary *vocabulary, bool grow,
                              struct el_samples *samples_p);
 /* Number of sentences that are one word in a script without spaces (unsegmented Chinese), and of lines. */
@@ -79,7 +76,6 @@ enum el_status el_stream_open(const struct el_dataset_spec *spec, struct el_stre
 /* The synthetic text; file 1 is the test. Ownership: free(*bytes_p). */
 enum el_status el_stream_compose(uint64_t seed, uint32_t file, char **bytes_p, size_t *length_p);
 
-/* A set of images. */
 enum { EL_COLOURS = 3 };
 struct el_images {
     struct el_samples train, test;
@@ -96,7 +92,7 @@ enum {
     EL_CIFAR_RECORD_BYTES = 1 + EL_CIFAR_SIDE * EL_CIFAR_SIDE * EL_COLOURS
 };
 struct el_cifar_file {
-    const char *path; /* for messages */
+    const char *path;
     struct el_text text;
 };
 /* Labels must be below `classes`, or `folded`: are taken modulo it. */
@@ -104,14 +100,11 @@ struct el_cifar_labels {
     int64_t classes;
     bool folded;
 };
-/* A record's image, of side `side`. */
 enum el_status el_cifar_pixels(const uint8_t *record, int64_t side, uint8_t *pixels);
 /* `side` 0: labels only. */
 enum el_status el_cifar_parse(const struct el_cifar_file *files, int n, const struct el_cifar_labels *labels,
                               int64_t side, struct el_samples *samples_p);
-/* Whether it has files data_batch_*.bin. */
 bool el_cifar_is_folder(const char *path);
-/* A file, or a folder in the set's layout, with test_batch.bin as the default test. */
 enum el_status el_cifar_open(const struct el_dataset_spec *spec, struct el_images *set);
 /* A file of synthetic images. Ownership: free(*bytes_p). */
 enum el_status el_shapes_compose(uint64_t seed, uint32_t file, int samples, char **bytes_p, size_t *length_p);
@@ -127,7 +120,6 @@ enum el_status el_images_open(const struct el_dataset_spec *spec, struct el_imag
 /* DIR/CLASS/..., or DIR/train/CLASS/... with DIR/val or DIR/test. */
 enum el_status el_image_folder_open(const struct el_dataset_spec *spec, struct el_images *set);
 
-/* Normalised values of a colour's bytes. */
 struct el_tones {
     float f32[EL_COLOURS][256];
     double f64[EL_COLOURS][256];
@@ -149,7 +141,7 @@ void el_sort_batches(const struct el_dataset *dataset, const struct el_loader_sp
 struct el_sample {
     const int32_t *tokens;
     int64_t length;
-    const uint8_t *pixels; /* of an image: no tokens */
+    const uint8_t *pixels;
     int32_t label;
 };
 /* For a set in files: only the label, and a sentence's length. */

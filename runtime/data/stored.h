@@ -1,5 +1,5 @@
-/* Samples in files: lines of a text, records of CIFAR-10's files, or an image per file. Private to runtime/data. Files
- * are opened once and read by position, so that readers share them. */
+/* Samples in files: lines of a text, records of CIFAR-10's files, or an image per file; shared within runtime/data.
+ * Readers share open files and read by position. */
 #pragma once
 
 #include <stddef.h>
@@ -20,8 +20,8 @@ struct el_reader {
     struct el_load_times *times; /* of the current batch */
     char *line;                  /* as long as the longest so far */
     size_t line_bytes;
-    int32_t *tokens; /* [seq] */
-    uint8_t *pixels; /* [side, side, 3] */
+    int32_t *tokens;
+    uint8_t *pixels;
 };
 enum el_status el_reader_open(const struct el_dataset *dataset, const struct el_loading *loading,
                               struct el_reader *reader);
@@ -34,7 +34,6 @@ enum el_status el_stored_records(const struct el_cifar_file *files, int n, struc
 enum el_status el_stored_images(char **paths, struct el_samples *samples);
 void el_stored_free(struct el_stored *stored); /* NULL is legal */
 
-/* How words become ids. */
 struct el_words {
     const struct el_vocabulary *vocabulary;
     int64_t vocab, seq; /* ids are below vocab, at most seq of them */

@@ -1,6 +1,5 @@
-/* A loader's workers: threads that make batches ahead. Private to runtime/data. Of n workers, w makes batches w, w + n,
- * ... into its own slots, and training takes them in order: contents and order depend on no clock. A slot's word says
- * whose turn it is.
+/* A loader's workers: threads that make batches ahead, shared within runtime/data. Of n workers, w makes batches w, w +
+ * n, ... into its own slots, and training takes them in order: neither depends on a clock.
  * Threads: one takes. Ownership: the caller's batchers, one per worker, outlive the team. */
 #pragma once
 
@@ -16,4 +15,4 @@ void el_team_close(struct el_team *team); /* stops the workers; NULL is legal */
  * within a second if it exited silently. */
 enum el_status el_team_take(struct el_team *team, uint64_t step, void *inputs, int32_t *labels,
                             struct el_load_times *times, struct el_load_span *span);
-size_t el_team_bytes(const struct el_team *team); /* of all slots */
+size_t el_team_bytes(const struct el_team *team);

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { EL_UNICODE_END = 0x33480 }; /* of all ranges */
+enum { EL_UNICODE_END = 0x33480 };
 
 /* clang-format off */
 static const uint16_t el_unicode_letters[] = {

@@ -1,7 +1,7 @@
 /* A reducer: sums gradients in buckets over a communicator's members during backward. Or over several processes with
- * several members each: `comm` is within a process, `across` among the same places in all processes. Then either all
- * take part (reduce-scatter, an all-reduce of each part across, all-gather: as many bytes per member as in one ring),
- * or each process's first member reduces for the others (reduce, all-reduce across), which get no sums.
+ * several members each: `comm` within a process, `across` among the same places in all processes. Then either all take
+ * part (reduce-scatter, an all-reduce of each part across, all-gather), or each process's first member reduces for the
+ * others (reduce, all-reduce across), which get no sums.
  *
  *     el_reducer_open(&spec, &reducer);
  *     el_reducer_group(reducer, limits, 2);                 while no program exists: assigns gradients to buckets
@@ -11,16 +11,14 @@
  *     el_reducer_finish(reducer);                           ... grads[] hold the sums
  *     el_reducer_close(reducer);
  *
- * A ready gradient is copied into its bucket, and a full bucket is summed by one all-reduce on the communicator's
- * stream. Buckets are launched in order, so that all members launch the same; then sums (all, or the member's own) are
- * copied back. The order in which gradients became ready determines the next grouping; the first uses the parameters'
- * order. With views grads[] are places in the buckets, which each grouping changes; nothing is copied. Frozen
- * parameters have no place.
- * Shapes: grads[n_params] of the shard's graph. Units: bytes. begin, ready and finish add ops on the compute stream and
- * the communicator's. Memory: a bucket per group until the next grouping or close (tag bucket), from el_comm_alloc,
- * padded to whole elements per member if parts go across; nothing within a step; with spec.unused a map. Ownership:
- * shard, communicator and grads are the caller's. Threads: the worker's. Errors: issuing errors are the program's;
- * EL_ERR_OOM, EL_ERR_HOST_MEMORY. */
+ * A ready gradient is copied into its bucket, a full bucket is summed by one all-reduce on the communicator's stream,
+ * in the order of buckets, and sums (all, or the member's own) are copied back. The order in which gradients became
+ * ready determines the next grouping; the first uses the parameters' order. With views grads[] are places in the
+ * buckets, which each grouping changes. Frozen parameters have no place.
+ * Shapes: grads[n_params] of the shard's graph. Memory: a bucket per group until the next grouping or close (tag
+ * bucket), from el_comm_alloc, padded to whole elements per member if parts go across; with spec.unused a map.
+ * Ownership: shard, communicator and grads are the caller's. Threads: the worker's. Errors: issuing errors are the
+ * program's; EL_ERR_OOM, EL_ERR_HOST_MEMORY. */
 #pragma once
 
 #include <stddef.h>
@@ -47,9 +45,9 @@ enum el_reducer_end {
 };
 
 struct el_reducer_spec {
-    const struct el_shard *shard; /* with the gradients */
-    struct el_comm *comm;         /* the summing members */
-    struct el_comm *across;       /* NULL: `comm` has all members */
+    const struct el_shard *shard;
+    struct el_comm *comm;
+    struct el_comm *across; /* NULL: `comm` has all members */
     enum el_reducer_end end;
     bool average; /* means instead of sums; with `across` over its members only */
     bool views;   /* gradients are written in the buckets */
@@ -59,8 +57,7 @@ struct el_reducer_spec {
 };
 
 enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_reducer **reducer_p);
-/* NULL is legal. */
-void el_reducer_close(struct el_reducer *reducer);
+void el_reducer_close(struct el_reducer *reducer); /* NULL is legal */
 
 /* A bucket is closed when it reaches its limit: limits[0], limits[1], ..., the last one for all later buckets. {0}: a
  * bucket per parameter; {SIZE_MAX}: one bucket. All members must group alike. Errors: EL_ERR_INVALID naming parameters
@@ -97,8 +94,7 @@ int el_buckets_assign(const size_t *bytes, const int *order, int n, const size_t
 /* group[i]: the chunk of tensor i. Returns the number of chunks. */
 int el_chunks_take(const size_t *bytes, int n, size_t limit, int *group);
 
-/* The map of DDP's find_unused_parameters: an integer per trained parameter, 1 if a gradient came, summed over members;
- * 0: nobody has one.
+/* The map of DDP's find_unused_parameters: an integer per trained parameter, 1 if a gradient came, summed over members.
  *
  *     el_used_map_open(shard, comm, NULL, &map);
  *     el_used_map_issue(map, program, &op);     in a step, after all buckets
@@ -106,8 +102,6 @@ int el_chunks_take(const size_t *bytes, int n, size_t limit, int *group);
  *     el_used_map_close(map);
  *
  * A captured step must know unused parameters before it runs: it assumes that all members use the same ones, and check
- * verifies that.
- * Memory: 4 bytes per parameter, from el_comm_alloc (tag bucket). Ownership: shard and communicator are the caller's.
- * Threads: the worker's. Errors: EL_ERR_OOM, EL_ERR_HOST_MEMORY; issue's are the program's. */
+ * verifies that. Memory: 4 bytes per parameter (tag bucket). */
 
 struct el_used_map;

@@ -6,11 +6,11 @@
  *     y = el_graph_node(g, &el_node_linear, "fc", (int[]){x}, 1, (int[]){w, b}, 2, &attributes);
  *     el_graph_finish(g, y, EL_LOSS_CROSS_ENTROPY);
  *
- * Nodes run in the order of construction, a topological order. Tensors with several consumers and repeated parameters
- * accumulate gradients. Shapes are per sample; a pass adds the batch (pass.h).
+ * Nodes run in the order of construction. Tensors with several consumers and repeated parameters accumulate gradients.
+ * Shapes are per sample, in elements.
  * Errors: building calls return an id, or -1 after a failure, which el_graph_finish returns: EL_ERR_INVALID for shapes
- * that do not fit, EL_ERR_INTERNAL for unknown ids or too many of something. Ownership: names, shapes and attributes
- * are copied. Units: elements. Threads: one until finish, then any. */
+ * that do not fit, EL_ERR_INTERNAL for unknown ids or too many of something. Names, shapes and attributes are copied.
+ * Threads: one until finish, then any. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,29 +19,26 @@
 #include "kernels/kernels.h"
 
 /* A job's axes, in which its devices differ. A device's place is a number per axis (layout.h); devices that differ
- * along one axis alone are a group. Groups of axes with collectives have their own communicator (worlds.h); stages send
- * messages among all workers.
- * Ownership: constant. Threads: any. */
+ * along one axis alone are a group, with its own communicator (worlds.h) except along stages, which send messages among
+ * all workers. */
 
 enum el_axis { EL_AXIS_DATA, EL_AXIS_STAGE, EL_AXIS_TENSOR, EL_AXIS_SHARD, EL_AXIS_COUNT };
 
 struct el_axis_row {
     const char *name; /* in records: "data" */
     const char *word; /* in a mesh: "dp" of dp=2,pp=2 */
-    const char *has;  /* what a device has along it, in words */
-    bool groups;      /* groups have a communicator */
+    const char *has;
+    bool groups;
 };
 
 const struct el_axis_row *el_axis_row(enum el_axis axis);
 
 /* A slice: the part of a model's array that an array here holds. Initial values, files and comparisons use an element's
- * number in the whole array, its origin, so that they do not depend on the cut.
+ * number in the whole array, its origin, and do not depend on the cut.
  *
  *     struct el_slice half = {.dim = 0, .first = 4, .of = 8};      rows 4 to 7 of 8: the shape has 4 rows
  *     for (int64_t i = 0; i < count; i += el_slice_run(&shape, &half))
- *         el_slice_at(&shape, &half, i)            element i's number in the origin; the run continues there
- *
- * Units: elements. Threads: any. */
+ *         el_slice_at(&shape, &half, i)            element i's number in the origin; the run continues there */
 
 enum { EL_SHAPE_MAX = 4 };
 
@@ -80,13 +77,12 @@ enum { EL_GRAPH_NAME_BYTES = 48 };
  * MixedPrecisionPolicy(param_dtype). */
 enum el_precision { EL_PRECISION_FULL, EL_PRECISION_BF16, EL_PRECISION_BF16_PURE, EL_PRECISION_BF16_MIXED };
 
-/* A value between nodes; shape per sample. */
 struct el_tensor {
     char name[EL_GRAPH_NAME_BYTES];
     enum el_dtype dtype; /* EL_I32 for ids; EL_BF16; EL_F32: the pass's float type */
     bool is_float;
     struct el_shape shape;
-    int producer; /* node, -1 for an input */
+    int producer;
     /* A node's output: it depends on a trained parameter. An input: it is floating point. Else it has no gradient, also
      * in parts of a model. */
     bool requires_grad;
@@ -128,21 +124,19 @@ struct el_param {
     bool is_shared;  /* of a part: in another part too */
     bool is_copy;    /* of a part: in an earlier part too (used at both ends of a model) */
     bool is_partial; /* of a piece: its gradient covers the piece's tokens and is summed over pieces */
-    bool used;       /* by a node */
-    bool frozen;     /* no updates and no gradient, like torch's requires_grad=False */
+    bool used;
+    bool frozen; /* no updates and no gradient, like torch's requires_grad=False */
 };
 
-/* How tensor parallelism cuts a linear layer: by outputs or by inputs. */
 enum el_across { EL_ACROSS_NOT, EL_ACROSS_OUTPUTS, EL_ACROSS_INPUTS };
 
-/* Each node type reads its own. */
 struct el_node_attributes {
-    bool relu;             /* linear, conv1d, batch_norm: rectify the output */
-    double rate;           /* dropout */
-    int64_t window;        /* max_pool: height and width */
-    int64_t stride, pad;   /* conv2d, max_pool: for height and width */
-    int64_t heads;         /* attention: in this node */
-    enum el_across across; /* linear */
+    bool relu; /* linear, conv1d, batch_norm: rectify the output */
+    double rate;
+    int64_t window;      /* max_pool: height and width */
+    int64_t stride, pad; /* conv2d, max_pool: for height and width */
+    int64_t heads;       /* attention: in this node */
+    enum el_across across;
 };
 
 struct el_pass;
@@ -162,9 +156,9 @@ struct el_kept {
 /* The type in which a node computes in mixed models; inputs are cast to it. */
 enum el_node_takes {
     EL_TAKES_WIDEST, /* the inputs' widest type; for ids the pass's */
-    EL_TAKES_BF16,   /* matrix work */
-    EL_TAKES_FULL,   /* the pass's type */
-    EL_TAKES_ANY     /* no casts; the output has the inputs' widest type */
+    EL_TAKES_BF16,
+    EL_TAKES_FULL,
+    EL_TAKES_ANY /* no casts; the output has the inputs' widest type */
 };
 
 /* A kind of node. Hooks issue ops through pass.h. Backward: begin, weights, inputs; split by a schedule: begin and
@@ -231,8 +225,8 @@ struct el_graph {
      * has 1/n of the tokens: of [b, t, ...] the rows [piece b t / n, ...) of b t, so that the pieces in order are the
      * batch (pass.h). */
     bool by_tokens;
-    int segment;            /* of nodes added next */
-    enum el_status failure; /* building's first */
+    int segment;
+    enum el_status failure;
     struct el_error error;
 };
 
@@ -276,7 +270,6 @@ static inline enum el_dtype el_param_dtype(enum el_precision precision, enum el_
 {
     return precision >= EL_PRECISION_BF16_PURE ? EL_BF16 : full;
 }
-/* The model's output's type. */
 static inline enum el_dtype el_graph_output_dtype(const struct el_graph *graph, enum el_dtype full)
 {
     return graph->precision == EL_PRECISION_FULL ? full : EL_BF16;
@@ -295,11 +288,8 @@ static inline size_t el_graph_label_bytes(const struct el_graph *graph)
 {
     return (size_t)graph->labels * sizeof(int32_t);
 }
-/* Whether a node reads it; else it gets no gradient. */
 bool el_graph_uses_param(const struct el_graph *graph, int param);
-/* Used and not frozen. */
 bool el_graph_trains_param(const struct el_graph *graph, int param);
-/* Whether it has a trained parameter. */
 bool el_node_trains(const struct el_graph *graph, const struct el_node *node);
 /* EL_KEEPS_...: what its backward reads, if it has one. */
 unsigned el_graph_keeps(const struct el_graph *graph, const struct el_node *node);
@@ -307,6 +297,5 @@ unsigned el_graph_keeps(const struct el_graph *graph, const struct el_node *node
  * -1: none. */
 int el_graph_again_from(const struct el_graph *graph, const struct el_node *node);
 int el_graph_again_at(const struct el_graph *graph, const struct el_node *node);
-/* Elements of all parameters, and of trained ones. */
 int64_t el_graph_param_count(const struct el_graph *graph);
 int64_t el_graph_trained_count(const struct el_graph *graph);

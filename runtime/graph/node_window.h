@@ -1,4 +1,3 @@
-/* Shared by nodes with windows over images. */
 #pragma once
 
 #include "kernels/window.h"

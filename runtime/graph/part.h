@@ -4,9 +4,9 @@
  *     ... part->inputs[] come from the part before, part->outputs[] go to the next one ...
  *     el_graph_destroy(part);
  *
- * Tensors keep their numbers; nodes and parameters are renumbered in the model's order, with the old number as
- * `origin`. Tensors for later parts pass through. A model's consecutive parts, with a pass each (pass.h), compute the
- * same bits as the model. A parameter used in several parts is in each: their trainer sums its gradients.
+ * Tensors keep their numbers; nodes and parameters are renumbered, with the old number as `origin`. Tensors for later
+ * parts pass through. Consecutive parts compute the same bits as the model. A parameter used in several parts is in
+ * each: their trainer sums its gradients.
  * Ownership: the part is the caller's and independent of the model. Threads: any. */
 #pragma once
 

@@ -7,16 +7,14 @@
  *     el_pass_backward_inputs(pass, doutputs, dinputs); ... el_pass_backward_weights(pass);      the same at two times
  *     el_pass_close(pass);                         frees what is left, mainly the outputs
  *
- * Memory: an activation is freed after its last use in forward, or after the last backward that reads it; a tensor's
- * gradient lives from its first contribution to its producer's backward. Split backward: inputs and output gradients of
- * nodes with weights stay until the second half; a kernel that gives all gradients (batch norm) runs in the first, but
- * hooks of parameters are called in the second. Nodes without anything trained before them have no backward; frozen
- * parameters get no gradient. A parameter used in another type is cast at first use (tag cast) until its last use, or
- * until the end of forward if backward does not need it; gradients are computed in spec.dtype and cast to the stored
- * type, node by node.
- * Marks and ops are on one stream. Shapes: a tensor [a, b] is [batch, a, b] here; parameters have the graph's.
- * Ownership: a pass borrows spec's pointers until close, and its views are valid until then. Threads: one. Errors: in
- * the program (program.h). */
+ * Memory: an activation is freed after its last reader in forward or backward; a tensor's gradient lives from its first
+ * contribution to its producer's backward. Split backward: inputs and output gradients of nodes with weights stay until
+ * the second half; a kernel that gives all gradients (batch norm) runs in the first, but hooks of parameters are called
+ * in the second. Nodes without anything trained before them have no backward. A parameter used in another type is cast
+ * at first use (tag cast) until its last use, or until the end of forward if backward does not need it; gradients are
+ * computed in spec.dtype and cast to the stored type, node by node.
+ * All is on one stream. Shapes: a tensor [a, b] is [batch, a, b] here. Ownership: a pass borrows spec's pointers until
+ * close, and its views are valid until then. Threads: one. Errors: in the program (program.h). */
 #pragma once
 
 #include "runtime/comm/comm.h"
@@ -30,8 +28,8 @@ typedef void el_pass_node_hook(void *context, struct el_program *program, const 
 
 /* A pass's surroundings. Zeroed: one device. */
 struct el_pass_env {
-    struct el_comm *const *group;                /* [EL_AXIS_COUNT], for nodes that communicate; NULL: none */
-    el_pass_node_hook *before_node, *after_node; /* optional */
+    struct el_comm *const *group; /* [EL_AXIS_COUNT], for nodes that communicate; NULL: none */
+    el_pass_node_hook *before_node, *after_node;
     void *context;
 };
 
@@ -50,9 +48,9 @@ struct el_pass_spec {
     int64_t batch;
     int64_t sample_first, sample_stride; /* row r is global sample first + r * stride, for dropout */
     uint64_t seed;
-    bool training;                /* dropout on, activations kept */
-    bool input_grads;             /* backward also gives the gradients of the graph's inputs: a later part of a model */
-    const struct el_view *params; /* [n_params] */
+    bool training;    /* dropout on, activations kept */
+    bool input_grads; /* backward also gives the gradients of the graph's inputs: a later part of a model */
+    const struct el_view *params;
     const struct el_view *buffers; /* [n_buffers]; changed by training */
     struct el_pass_cast *casts;    /* [n_params], shared by passes; NULL: this one only */
     /* [n_params], training only; frozen ones stay unchanged. Buffer NULL: the gradient is allocated (tag grad) at the
@@ -71,7 +69,6 @@ struct el_pass_spec {
 const struct el_weights_layout *el_param_layout(const struct el_param *array, const struct el_device *device,
                                                 enum el_dtype dtype);
 
-/* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p);
 /* inputs[n_inputs of the graph], each [batch, its shape], the caller's until close. Sets outputs[n_outputs], the pass's
  * memory until close; an output that passes through is the input itself. */
@@ -84,7 +81,6 @@ void el_pass_backward(struct el_pass *pass, const struct el_view *doutputs, stru
  * belong to the pass until the second. */
 void el_pass_backward_inputs(struct el_pass *pass, const struct el_view *doutputs, struct el_view *dinputs);
 void el_pass_backward_weights(struct el_pass *pass);
-/* Frees the outputs before close. */
 void el_pass_release_outputs(struct el_pass *pass);
 /* Marks the rest as freed. NULL is legal. */
 void el_pass_close(struct el_pass *pass);
@@ -93,7 +89,6 @@ void el_pass_close(struct el_pass *pass);
 const struct el_pass_spec *el_pass_get(const struct el_pass *pass);
 struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *node, int i);
 struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node, int i);
-/* In the node's type. */
 struct el_view el_pass_param(struct el_pass *pass, const struct el_node *node, int i);
 /* Its storage order; NULL: its shape's. */
 const struct el_weights_layout *el_pass_param_layout(const struct el_pass *pass, const struct el_node *node, int i);
@@ -140,10 +135,10 @@ void el_pass_output_grad_whole(struct el_pass *pass, const struct el_node *node,
  *
  *     for (struct el_stretch s = {0}; el_pass_next_stretch(pass, tensor, &s);) */
 struct el_stretch {
-    int64_t at;                /* its first element on the device */
-    int64_t sample, n_samples; /* in the batch */
-    int64_t first, count;      /* elements within the model's sample */
-    bool is_part;              /* not whole samples */
+    int64_t at; /* its first element on the device */
+    int64_t sample, n_samples;
+    int64_t first, count; /* elements within the model's sample */
+    bool is_part;         /* not whole samples */
 };
 bool el_pass_next_stretch(const struct el_pass *pass, int tensor, struct el_stretch *stretch);
 /* to (+)= from, of the batch and in the tensors' types; equal shapes. */

@@ -9,7 +9,6 @@
 #include "runtime/graph/graph.h"
 #include "runtime/models/models.h"
 
-/* PyTorch's defaults. */
 enum { EL_BUCKET_FIRST_BYTES = 1 << 20, EL_BUCKET_CAP_BYTES = 25 << 20 };
 
 enum el_optimizer_kind { EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM, EL_OPT_ADAMW };
@@ -38,8 +37,8 @@ enum el_hook { EL_HOOK_NONE, EL_HOOK_F32, EL_HOOK_F16, EL_HOOK_BF16 };
 
 struct el_train_config {
     char mode[16];
-    struct el_model_config model; /* resolved */
-    enum el_dtype dtype;          /* of everything that model.precision leaves in full */
+    struct el_model_config model;
+    enum el_dtype dtype; /* of everything that model.precision leaves in full */
     enum el_hook hook;
     enum el_optimizer_kind optimizer;
     double lr;               /* negative: el_train_default_lr */
@@ -48,14 +47,14 @@ struct el_train_config {
     double momentum;         /* for EL_OPT_MOMENTUM only; Adam uses 0.9, 0.999 and 1e-8 */
     enum el_foreach foreach; /* EL_FOREACH_AUTO: off */
     bool keep_grads;         /* --zero-grad keep: keep and zero gradients; else free them, torch's default since 2.0 */
-    bool overlap;            /* ddp: all-reduce during backward */
-    bool bucket_view;        /* ddp: gradients are in the buckets (PyTorch's gradient_as_bucket_view) */
-    bool device_graph;       /* single and ddp on asynchronous devices: unrecorded steps are graphs (program.h) */
-    bool capture;            /* repeat the captured step (default); false: issue every step (tests) */
+    bool overlap;
+    bool bucket_view;  /* ddp: gradients are in the buckets (PyTorch's gradient_as_bucket_view) */
+    bool device_graph; /* single and ddp on asynchronous devices: unrecorded steps are graphs (program.h) */
+    bool capture;      /* repeat the captured step (default); false: issue every step (tests) */
     uint64_t seed;
     struct el_loading loading; /* how batches are made; injections there are the devices' */
     bool length_by_batch;      /* pad training batches to their longest sentence, not to `seq` */
-    bool bucket_lengths;       /* make batches of similar length */
+    bool bucket_lengths;
     int64_t global_batch;
     int n_devices;           /* in the job; the mode's layout assigns them */
     int mesh[EL_AXIS_COUNT]; /* devices along each axis, for modes with `--mesh`; 0: not given */
@@ -66,20 +65,20 @@ struct el_train_config {
     int64_t epochs;    /* 0: `steps` steps; else whole epochs, all measured, evaluated after each */
     enum el_eval eval;
     size_t bucket_first_bytes, bucket_cap_bytes;
-    enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */
-    double comm_timeout_s;                 /* for a collective's wait; 0: no limit */
-    bool comm_check;                       /* el_comm_set_checking */
-    int64_t n_accumulate;                  /* micro-steps per optimizer step; 0: 1 */
-    struct el_shares shares;               /* of the batch: for dp's devices, other modes' ranks */
+    enum el_comm_algorithm comm_algorithm;
+    double comm_timeout_s; /* for a collective's wait; 0: no limit */
+    bool comm_check;
+    int64_t n_accumulate;    /* micro-steps per optimizer step; 0: 1 */
+    struct el_shares shares; /* of the batch: for dp's devices, other modes' ranks */
     enum el_share_weights share_weights;
-    bool by_samples;        /* resolved: means of ranks, micro-steps and dp's replicas are weighted by samples */
-    bool sync_params;       /* manual: average parameters after the optimizer's step, not gradients */
-    bool find_unused;       /* ddp: PyTorch's find_unused_parameters */
+    bool by_samples;  /* resolved: means of ranks, micro-steps and dp's replicas are weighted by samples */
+    bool sync_params; /* manual: average parameters after the optimizer's step, not gradients */
+    bool find_unused;
     bool broadcast_buffers; /* ddp and similar: rank 0's to all before each step (buffers.h) */
-    bool loss_in_replica;   /* dp: each replica computes the loss of its chunk */
-    unsigned dp_fix;        /* dp: behaviours to leave out, of enum el_dp_fix (dp/fix.h) */
-    int unit;               /* zero1 to zero3: enum el_unit_kind (units.h) */
-    int zero;               /* resolved: ZeRO's stage, 1 to 3; 0: other modes */
+    bool loss_in_replica;
+    unsigned dp_fix; /* dp: behaviours to leave out, of enum el_dp_fix (dp/fix.h) */
+    int unit;        /* zero1 to zero3: enum el_unit_kind (units.h) */
+    int zero;        /* resolved: ZeRO's stage, 1 to 3; 0: other modes */
     /* Modes that cut the model. */
     char cut[128];      /* see parts.h; empty: "time" */
     int64_t n_micro;    /* micro-batches; 0: the number of devices, or the schedule file's */

@@ -4,11 +4,10 @@
  *     if (layout.n_processes != 2) ...                the mode cannot be split so: this is what it can do
  *     el_layout_spot(&layout, d).samples
  *
- * A worker is a host thread that issues steps, with one program, one recorder and one place in the world's
- * communicator. Its devices are adjacent and in one process, as are a process's workers; with several processes each
- * has one worker. All workers have equally many devices.
- * Units: samples. Ownership: a plain value. Threads: any. Errors: none; config is checked, and an impossible number of
- * processes is replaced by a possible one. */
+ * A worker is a host thread that issues steps. Its devices are adjacent and in one process, as are a process's workers;
+ * with several processes each has one worker. All workers have equally many devices.
+ * Units: samples. Ownership: a plain value. Threads: any. An impossible number of processes is replaced by a possible
+ * one. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +22,6 @@ enum { EL_MEMBERS_MAX = 64, EL_SIMULATED_MAX = 16384 };
 
 struct el_train_config;
 
-/* A device's place; all numbers from 0. */
 struct el_spot {
     int process; /* rank of the process that opens it */
     int worker;  /* the host thread that issues for it, in the job */
@@ -43,17 +41,15 @@ struct el_layout {
     int64_t global_batch;
     struct el_shares shares; /* of the parts in which a batch is loaded, or cut among a worker's devices */
     int n_micro_steps;
-    int n_feeds;     /* parts in which each batch is loaded, by a worker's first device or by a copy of a cut model */
-    bool each_loads; /* every device loads its own part */
-    bool each_owns;  /* every device with samples owns the model; else each worker's first */
+    int n_feeds; /* parts in which each batch is loaded, by a worker's first device or by a copy of a cut model */
+    bool each_loads;
+    bool each_owns; /* every device with samples owns the model; else each worker's first */
 };
 
-/* A device's place, by its position in the job. */
 struct el_spot el_layout_spot(const struct el_layout *layout, int device);
 
 /* The devices [*first_p, *first_p + n) of a worker; returns n. */
 int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p);
-/* The same for a process. */
 int el_layout_of_process(const struct el_layout *layout, int process, int *first_p);
 /* The device that represents all copies of this one's part, for the gate and for saving: the first owner at the same
  * place along all axes but data. Sharded state: each gives its range. */
@@ -92,8 +88,6 @@ struct el_shares el_layout_feed_shares(const struct el_layout *layout);
 /* Workers with a loss: the last stage's. */
 int el_layout_losses(const struct el_layout *layout);
 
-/* The usual layouts, for modes' rows. */
-/* One device with the whole batch. */
 void el_layout_one_device(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* One process and worker for all devices. The first owns the model and loads the batch, cut by tensor.chunk. */
 void el_layout_one_worker(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);

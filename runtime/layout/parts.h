@@ -19,7 +19,7 @@
 struct el_parts {
     struct el_graph *model;
     int n, n_stages;
-    struct el_graph *part[EL_PARTS_MAX];  /* [n] */
+    struct el_graph *part[EL_PARTS_MAX];
     struct el_graph *stage[EL_PARTS_MAX]; /* [n_stages]: its part, or all of them joined */
     struct el_parts *pieces;              /* [n_pieces]: the same for each piece, with tensor parallelism */
     int n_pieces;

@@ -3,7 +3,6 @@
 
 #include "runtime/models/models.h"
 
-/* A model's row and graph. */
 struct el_model {
     struct el_model_info info;
     /* Adds inputs, parameters and nodes, the classifier last; returns the output tensor and the loss. `config` is
@@ -14,5 +13,4 @@ struct el_model {
 /* A linear layer with torch's default initial weights. Returns its output. `across`: how pieces cut it. */
 int el_layer_linear_across(struct el_graph *graph, const char *name, int input, int64_t inputs, int64_t outputs,
                            bool relu, enum el_across across);
-/* The same, whole in every piece. */
 int el_layer_linear(struct el_graph *graph, const char *name, int input, int64_t inputs, int64_t outputs, bool relu);

@@ -75,21 +75,19 @@ struct el_model_info {
     /* Sizes cut by tensor parallelism, ended by NULL (of a list every other one); none: impossible, `whole` says
      * why. */
     const char *across[3], *whole;
-    bool drops;     /* it has dropout */
-    bool blocks;    /* that can be recomputed */
-    double dropout; /* default rate */
+    bool drops;
+    bool blocks; /* that can be recomputed */
+    double dropout;
     struct el_model_check check;
 };
 
 /* Ended by a row whose name is NULL. */
 const struct el_model_info *el_model_list(void);
-const struct el_model_info *el_model_find(const char *name); /* NULL: unknown */
-/* The model's row of that size, or NULL. */
+const struct el_model_info *el_model_find(const char *name);
 const struct el_model_size *el_model_size_row(const struct el_model_info *model, const char *name);
 /* Every model's sizes, each name once, from its first model; returns their number. */
 int el_model_size_list(const struct el_model_size *list_p[EL_MODEL_SIZES_MAX]);
 
-/* Fills in defaults and checks ranges. Errors: EL_ERR_INVALID naming the option. */
 enum el_status el_model_resolve(struct el_model_config *config);
 /* Builds a resolved configuration's graph. Errors: EL_ERR_INVALID of --freeze: an unknown name, or nothing left to
  * train. */

@@ -1,5 +1,4 @@
-/* A mode: a layout and a schedule of one step. The contract for authors; docs/adding.md adds one. A mode never names a
- * backend.
+/* A mode: a layout and a schedule of one step. docs/adding.md adds one. A mode never names a backend.
  *
  *     resolve(&config), check(&config, &layout)    once, when the configuration is checked
  *     layout(config, n_processes, &layout)         at any time, before anything is open
@@ -8,12 +7,11 @@
  *     read_loss(worker, &loss)                     after each step; mute(worker, on) between blocks of steps
  *     teardown(worker)                             before members are closed
  *
- * A worker is one host thread with its members, which share a program. That thread calls the hooks one at a time, in
- * the same order on all workers. A prediction calls setup, begin_round, issue and teardown on simulated devices,
- * without data.
- * issue neither computes nor blocks; it is not called for repeated steps (config.capture). setup and begin_round
- * allocate what lives across steps, marks in the program the rest. Errors: a hook's failure ends the job on all
- * workers, with teardown, also after a partial setup. */
+ * The worker's thread calls the hooks one at a time, in the same order on all workers. A prediction calls setup,
+ * begin_round, issue and teardown on simulated devices, without data. issue neither computes nor blocks; it is not
+ * called for repeated steps (config.capture). Memory across steps is allocated in setup and begin_round, the rest by
+ * marks in the program. Errors: a hook's failure ends the job on all workers, with teardown, also after a partial
+ * setup. */
 #pragma once
 
 #include "runtime/modes/mode_info.h"

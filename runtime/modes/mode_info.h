@@ -27,7 +27,6 @@ struct el_mode_memory {
     const char *words; /* an owner's sharded state, if not a number of copies plus S; else NULL */
 };
 
-/* In plots. */
 struct el_mode_look {
     uint32_t fill, ink; /* 0xRRGGBB: areas; lines and points */
     int pattern;        /* gnuplot's fill pattern: 3 solid, 4 and 5 hatched */
@@ -38,11 +37,11 @@ struct el_mode_look {
 struct el_mode_info {
     const char *name;
     const char *summary;
-    unsigned axes;                               /* of its mesh: bits 1 << EL_AXIS_DATA ...; 0: none */
-    bool one_process;                            /* always; else it may start as several */
-    bool many_a_rank;                            /* a data-parallel rank may have several devices */
-    bool one_type;                               /* weights are sent or averaged as stored: no copies in another type */
-    const struct el_mode_option *const *options; /* specific options (option.h), ended by NULL; NULL: none */
+    unsigned axes;    /* of its mesh: bits 1 << EL_AXIS_DATA ...; 0: none */
+    bool one_process; /* always; else it may start as several */
+    bool many_a_rank; /* a data-parallel rank may have several devices */
+    bool one_type;    /* weights are sent or averaged as stored: no copies in another type */
+    const struct el_mode_option *const *options;
     const char *statistics; /* batch norm's: over which samples, and which become the running ones */
     const char *sends;      /* between devices per step, in words; P: size of all parameters */
     /* Options that make other schedules, separated by "|": "--overlap off|--bucket-mb view". Tests verify the mode
@@ -56,8 +55,7 @@ struct el_mode_info {
 
 /* Ended by a row whose name is NULL. */
 const struct el_mode_info *el_mode_list(void);
-const struct el_mode_info *el_mode_find(const char *name); /* NULL: unknown */
-/* Plain training on one device, the baseline. */
+const struct el_mode_info *el_mode_find(const char *name);
 const struct el_mode_info *el_mode_plain(void);
 /* Whether it always cuts the model into stages. */
 bool el_mode_cuts(const char *mode);

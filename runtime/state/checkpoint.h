@@ -29,20 +29,18 @@
 enum {
     EL_CHECKPOINT_NAME_BYTES = 2 * EL_GRAPH_NAME_BYTES,
     EL_CHECKPOINT_PIECE = 5,
-    EL_CHECKPOINT_DIR_BYTES = EL_PATH_BYTES - 64, /* of DIR */
-    EL_CHECKPOINT_BYTES = EL_PATH_BYTES - 32      /* of DIR/step-N */
+    EL_CHECKPOINT_DIR_BYTES = EL_PATH_BYTES - 64,
+    EL_CHECKPOINT_BYTES = EL_PATH_BYTES - 32
 };
 
 struct el_checkpoint;
 enum el_status el_checkpoint_open(const char *path, struct el_checkpoint **checkpoint_p);
 void el_checkpoint_close(struct el_checkpoint *checkpoint); /* NULL is legal */
-/* Its folder, "DIR/step-20". */
 const char *el_checkpoint_path(const struct el_checkpoint *checkpoint);
 /* The index's hash, which covers the files' hashes. */
 uint64_t el_checkpoint_index_hash(const struct el_checkpoint *checkpoint);
 /* Whether a training of this configuration has steps after it; always with --min-time, which adds steps. */
 bool el_checkpoint_leaves_steps(const struct el_checkpoint *checkpoint, const struct el_train_config *config);
-/* Steps before it. */
 int64_t el_checkpoint_step(const struct el_checkpoint *checkpoint);
 /* Used samples: whole epochs, and those of the next. false: not recorded. */
 bool el_checkpoint_position(const struct el_checkpoint *checkpoint, int64_t *epoch_p, int64_t *samples_p);
@@ -58,8 +56,6 @@ enum el_status el_checkpoint_check_data(const struct el_checkpoint *checkpoint, 
 enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const char *kind,
                                   const struct el_param *array, int rank, double *values, bool *found_p);
 
-/* For writers. */
-
 /* "DIR/step-20", or its temporary name. */
 void el_checkpoint_folder(const char *dir, int64_t step, bool complete, char path[EL_PATH_BYTES]);
 /* Whether `path` is the folder `dir`, or inside it. */
@@ -71,7 +67,6 @@ int64_t el_checkpoint_last(const char *dir);
 int64_t el_checkpoint_before(const char *dir, int64_t step);
 /* Removes all but the last `keep` up to step `last`. */
 void el_checkpoint_tidy(const char *dir, int64_t last, int keep);
-/* Removes incomplete ones. */
 void el_checkpoint_remove_parts(const char *dir);
 enum el_status el_checkpoint_hash(const char *path, uint64_t *hash_p, int64_t *bytes_p);
 /* "optimizer.exp_avg": a row's kind of arrays; NULL: not stored. */
@@ -80,5 +75,4 @@ const char *el_checkpoint_kind(const struct el_state_row *row, enum el_state wha
 json_t *el_checkpoint_hex(uint64_t hash);
 /* Its configuration and mode; index.json has this, "step", "files" and more. A new reference. */
 json_t *el_checkpoint_describe(const struct el_train_config *config);
-/* Writes `index` (stolen) with its hash. */
 enum el_status el_checkpoint_write_index(const char *folder, json_t *index);

@@ -13,7 +13,6 @@ struct el_piece {
     int64_t first;      /* of a range; -1: all of `as` */
 };
 
-/* A file's array `key` as a part of `whole`. */
 enum el_status el_piece_find(const struct el_safetensors *file, const char *key, const struct el_param *whole,
                              struct el_piece *piece);
 /* Puts its values into values[count of the whole]. */

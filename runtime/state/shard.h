@@ -29,9 +29,9 @@ struct el_shard {
             /* --zero-grad keep: its own. --bucket-mb view=on: places in the mode's buckets, set and freed by the mode.
              * Else without buffers: allocated in each step. */
             struct el_view *grads;
-            struct el_view *slots[EL_SLOTS_MAX]; /* the optimizer's */
-            struct el_view *buffers;             /* [n_buffers]: in one piece (buffers.h) */
-            struct el_view *casts;               /* for passes, if of another type than `params` */
+            struct el_view *slots[EL_SLOTS_MAX];
+            struct el_view *buffers; /* [n_buffers]: in one piece (buffers.h) */
+            struct el_view *casts;   /* for passes, if of another type than `params` */
         };
     };
     struct el_view *issued; /* for the gradients of the step that the mode issues */
@@ -56,8 +56,7 @@ struct el_shard_spec {
     int piece, n_pieces;
 };
 enum el_status el_shard_open(struct el_shard *shard, const struct el_shard_spec *spec);
-/* A zeroed shard is legal. */
-void el_shard_close(struct el_shard *shard);
+void el_shard_close(struct el_shard *shard); /* A zeroed shard is legal */
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param);
 /* Parameters for passes: [n_params] of el_config_computed; if sharded, use gathered ones (copies.h). */
@@ -73,7 +72,7 @@ struct el_state_item {
     const struct el_param *array;
     struct el_view *view;
     int64_t first, count; /* the stored elements, in memory order */
-    int at;               /* the iterator's */
+    int at;
 };
 bool el_shard_next(const struct el_shard *shard, struct el_state_item *item);
 /* An array's stored elements. The optimizer updates those of EL_STATE_SLOT. */
@@ -90,7 +89,6 @@ enum el_status el_shard_read_doubles(const struct el_shard *shard, const struct 
                                      double *values);
 /* Element `i` in the configuration's type; 0 if kernels do not compute. Between steps. */
 enum el_status el_shard_read_value(const struct el_shard *shard, struct el_buffer *values, int i, double *value_p);
-/* The mean of `loss`. */
 enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p);
 
 /* Zeroes kept gradients (phase optimizer); nothing if they are freed. */
@@ -99,15 +97,12 @@ void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *p
  * whole model in place (--clip), then the limit on rows' norms. Parameters without gradient stay unchanged. Collective
  * over `rest` when clipping. */
 void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);
-/* x = value, n elements. */
 void el_shard_issue_fill(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                          const char *label, struct el_view x, int64_t n, double value);
-/* The same in another type than the configuration's. */
 void el_shard_issue_fill_as(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                             const char *label, enum el_dtype dtype, struct el_view x, int64_t n, double value);
 /* y = scale * x, n elements, each with its own type. */
 void el_shard_issue_move(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                          const char *label, enum el_dtype from, struct el_view x, enum el_dtype to, struct el_view y,
                          int64_t n, double scale);
-/* Frees the gradients allocated in the step. */
 void el_shard_free_grads(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);

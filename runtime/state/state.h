@@ -1,8 +1,6 @@
 /* A device's state of a model across steps, as rows: parameters, kept gradients, the optimizer's slots, buffers,
- * parameters cast for passes. A row has a name, initial values and a ledger tag; arrays are whole, or a range per
- * device of the shard axis (units.h). Memory, initial values, gathering and files iterate over rows (el_shard_next in
- * shard.h).
- * Ownership: plain values. Threads: any. */
+ * parameters cast for passes. Arrays are whole, or a range per device of the shard axis (units.h). Memory, initial
+ * values, gathering and files iterate over rows (el_shard_next in shard.h). */
 #pragma once
 
 #include "runtime/graph/graph.h"
@@ -24,10 +22,10 @@ struct el_state_row {
     enum el_tag tag;
     enum el_dtype dtype;
     bool of_buffers; /* an array per buffer, all in one piece of memory; else per parameter */
-    bool of_trained; /* only for trained parameters */
-    bool lent;       /* the mode owns its memory and sets the views */
-    bool drawn;      /* starts with the model's initial values; else with zeros */
-    bool derived;    /* derived from parameters: read from their values in files, never written */
+    bool of_trained;
+    bool lent;    /* the mode owns its memory and sets the views */
+    bool drawn;   /* starts with the model's initial values; else with zeros */
+    bool derived; /* derived from parameters: read from their values in files, never written */
 };
 
 /* false: the job's devices have no such row. */

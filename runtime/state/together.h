@@ -26,6 +26,5 @@ void el_together_move(struct el_together *together, enum el_dtype from, struct e
                       struct el_view y, int64_t n, double scale);
 /* y = x, in the stored type; one by one these are copies. */
 void el_together_copy(struct el_together *together, struct el_view x, struct el_view y, int64_t n);
-/* x = 0, in that type. */
 void el_together_zero(struct el_together *together, struct el_view x, int64_t n);
 void el_together_end(struct el_together *together);

@@ -31,8 +31,8 @@ struct el_unit {
 struct el_units {
     int n_pieces, n;
     struct el_unit *units;
-    int *of;         /* [n_params] */
-    int64_t *offset; /* [n_params] */
+    int *of;
+    int64_t *offset;
 };
 
 enum el_status el_units_open(const struct el_graph *graph, enum el_unit_kind kind, int n_pieces,

@@ -22,10 +22,8 @@ enum { EL_WEIGHTS_NAME_BYTES = 2 * EL_GRAPH_NAME_BYTES };
 enum el_status el_weights_check(const struct el_safetensors *file, const struct el_graph *model);
 /* The number of the model's arrays missing in the file, and their names, cut to `bytes`: they are drawn. */
 int el_weights_lacks(const struct el_safetensors *file, const struct el_graph *model, char *names, size_t bytes);
-/* A parameter or a buffer. values: [count] in the order of its shape here. */
 enum el_status el_weights_read(const struct el_safetensors *file, const struct el_param *param, double *values);
 
-/* A parameter's or buffer's form in a file. */
 struct el_stored_array el_weights_stored(const struct el_param *param, enum el_dtype dtype);
 /* [filters][places][channels] here, [filters][channels][places] in a file; other arrays are the same on both sides. */
 void el_weights_reorder(const struct el_param *array, const double *from, double *to, bool to_file);

@@ -14,7 +14,7 @@ struct el_checkpoint;
 enum { EL_CHECKPOINT_REASON_BYTES = 320 };
 
 struct el_checkpoint_spec {
-    const char *dir; /* NULL: no checkpoints */
+    const char *dir;
     const char *job; /* the job's name, for restarts; NULL: none */
     int64_t every;
     double every_s;

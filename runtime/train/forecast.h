@@ -16,7 +16,7 @@ struct el_memory_forecast {
     size_t kept_bytes;   /* its worker's checkpoint, or an equivalent one's */
 };
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
-                                 struct el_memory_forecast *forecasts /* [n_devices] */);
+                                 struct el_memory_forecast *forecasts);
 struct el_predict_spec {
     const struct el_machine *machines; /* [n_machines]: may differ in rates only */
     int n_machines;
@@ -28,4 +28,4 @@ struct el_predict_spec {
  * micro-batches already do; EL_ERR_INVALID if injections need more separately issued devices than possible. */
 enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                 const struct el_predict_spec *spec, struct el_memory_forecast *forecasts,
-                                double *step_ns /* [n_machines] */);
+                                double *step_ns);

@@ -19,9 +19,9 @@ struct el_session {
     const struct el_mode_ops *mode;
     struct el_layout layout;
     struct el_parts parts;
-    struct el_joint *joint;         /* for simulated workers in several threads; else NULL */
-    struct el_meeting *meeting;     /* for a process with several threads; else NULL */
-    bool wants_grads;               /* keep the last step's */
+    struct el_joint *joint;     /* for simulated workers in several threads; else NULL */
+    struct el_meeting *meeting; /* for a process with several threads; else NULL */
+    bool wants_grads;
     double *grads;                  /* on rank 0, if wanted: the whole model's */
     struct el_train_result *result; /* the first run's, with the figures of all this process's devices */
 };
@@ -36,7 +36,7 @@ enum { EL_STEP_PROGRAMS_MAX = 64 };
 /* One host thread: its members and measurements. */
 struct el_run {
     struct el_session *session;
-    pthread_t thread; /* with several workers */
+    pthread_t thread;
     const struct el_worlds *worlds;
     struct el_worker worker;
     int index; /* among the job's workers */
@@ -45,21 +45,21 @@ struct el_run {
     struct el_program *program; /* the next step's, one of these; NULL: not issued yet */
     struct el_step_program programs[EL_STEP_PROGRAMS_MAX];
     int n_programs, n_lengths;
-    int64_t *lengths;              /* [n_lengths] of the next step; NULL: the model's length */
-    double flops;                  /* of all measured steps */
+    int64_t *lengths; /* [n_lengths] of the next step; NULL: the model's length */
+    double flops;
     struct el_train_result result; /* filled during training; until the end wall_ns includes the warm-up */
     int64_t n_warmup, n_steps, n_done;
-    int64_t *step_ns; /* n_warmup + n_steps */
-    int64_t start;    /* steps before the checkpoint that it resumed from; numbers continue */
+    int64_t *step_ns;
+    int64_t start; /* steps before the checkpoint that it resumed from; numbers continue */
     /* Steps per epoch, and the offset of the data: step i is batch i - origin. Not 0 after resuming with another batch
      * size. */
     int64_t data_steps, origin;
     int64_t summed;    /* steps already in this or an earlier epoch_loss */
     double epoch_loss; /* the current epoch's training loss so far */
     double best_accuracy;
-    struct el_snapshot *best;             /* the best epoch's weights; NULL: none yet */
-    struct el_checkpointer *checkpointer; /* NULL: no checkpoints */
-    struct el_error error;                /* status EL_OK: success */
+    struct el_snapshot *best;
+    struct el_checkpointer *checkpointer;
+    struct el_error error;
     int64_t failed_ns;
 };
 
@@ -75,7 +75,6 @@ void el_run_drop_programs(struct el_run *run);
 /* Adds warm-up steps until steps have settled; call it when all requested ones are done. n_warmup > n_done: more to
  * do. */
 enum el_status el_run_settle(struct el_run *run);
-/* control.c: the blocks after the measured steps, if requested. */
 enum el_status el_run_control(struct el_run *run);
 
 /* evaluate.c: counts of the current weights over a split, by rank and in total. Collective. The caller frees

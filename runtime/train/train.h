@@ -1,4 +1,4 @@
-/* Training one configuration in any mode, from devices to numbers.
+/* Training one configuration in any mode.
  *
  *     el_train_check(&config);                        ranges and combinations
  *     el_layout_of(&config, n_processes, &layout);    devices, shares and threads (layout.h)
@@ -8,7 +8,7 @@
  * Units: nanoseconds, seconds, bytes, FLOPs. Blocking. Collective over the bootstrap's ranks, with the same
  * configuration. Threads: one call at a time per set of devices; workers' threads call hooks for their own members.
  * Ownership: config, place and hooks must outlive the call; the result is the caller's. Errors: the first failure of
- * any member; all members stop (its worker aborts the world's communicator), and no result is written. */
+ * any member; all members stop, and no result is written. */
 #pragma once
 
 #include "runtime/device/device.h"
@@ -19,16 +19,15 @@
 
 /* What a step belongs to, for the hook `segment`. */
 enum el_segment {
-    EL_SEGMENT_NONE, /* warm-up; a block's first steps */
+    EL_SEGMENT_NONE,
     EL_SEGMENT_MEASURED,
-    EL_SEGMENT_ON,  /* a control block as usual */
+    EL_SEGMENT_ON,
     EL_SEGMENT_OFF, /* a control block with something off */
     EL_SEGMENT_COUNT
 };
 
-/* This process in the job: its devices and its connection to other processes. */
 struct el_train_place {
-    struct el_device *const *devices; /* this process's, open */
+    struct el_device *const *devices;
     int n_devices;
     struct el_bootstrap *bootstrap; /* size 1: all devices are in this process; else those of its rank */
     const char *comm_kind;          /* between processes: "mpi", "shm", "tcp", "nccl" */
@@ -39,10 +38,10 @@ struct el_train_place {
 
 /* Called during training; all optional. `member`: a device's position in this process. */
 struct el_train_hooks {
-    struct el_probe *probes; /* one per device of this process, or NULL */
+    struct el_probe *probes;
     void *context;
     void (*measure_begin)(void *context, int member); /* warm-up is over; peaks are reset */
-    void (*measure_end)(void *context, int member);   /* after the last measured step */
+    void (*measure_end)(void *context, int member);
     /* The next steps of `member` belong to `segment`: control blocks, after measure_end. */
     void (*segment)(void *context, int member, enum el_segment segment);
     void (*progress)(void *context, double done, double total); /* in steps, by the process's first worker */
@@ -58,8 +57,8 @@ struct el_score {
 
 /* One split's evaluation. Ranks: the evaluating ones, in the order of their parts. */
 struct el_evaluation {
-    int64_t samples; /* in the split */
-    int n_ranks;     /* 0: not evaluated */
+    int64_t samples;
+    int n_ranks; /* 0: not evaluated */
     struct el_score *ranks;
     struct el_score all; /* the sum over ranks; if each evaluated the whole split, the first one's */
     double accuracy;     /* of `all`; negative: not evaluated */
@@ -79,10 +78,10 @@ struct el_train_result {
     /* Event recording makes steps on asynchronous devices longer: only measured steps of odd number (from 0) are
      * recorded. False: all are. */
     bool alternates;
-    int64_t n_graph_steps;              /* measured steps launched as a graph */
-    bool settled;                       /* warm-up ended because steps settled; false: at its limit, or not checked */
-    int n_control_pairs, control_steps; /* pairs of blocks, steps per block */
-    double control_on_ns[EL_CONTROL_PAIRS_MAX], control_off_ns[EL_CONTROL_PAIRS_MAX]; /* a block's mean step */
+    int64_t n_graph_steps; /* measured steps launched as a graph */
+    bool settled;          /* warm-up ended because steps settled; false: at its limit, or not checked */
+    int n_control_pairs, control_steps;
+    double control_on_ns[EL_CONTROL_PAIRS_MAX], control_off_ns[EL_CONTROL_PAIRS_MAX];
     double *loss;    /* n_warmup + n_steps: each step's loss by the mode's definition; mean over workers */
     bool loss_valid; /* false if kernels do not compute */
     /* The first n_own steps before averaging over workers: own_loss[w * n_own + step]. NULL unless several workers all
@@ -92,12 +91,12 @@ struct el_train_result {
     struct el_checkpoint_result checkpoints;
     int n_epochs;
     struct el_epoch_result *epochs;
-    int best_epoch;            /* by held-out accuracy; -1: none */
-    struct el_evaluation test; /* with the best epoch's weights */
+    int best_epoch; /* by held-out accuracy; -1: none */
+    struct el_evaluation test;
     /* Running statistics after the last step: each copy of the model's, on rank 0; NULL if the model has none or
      * kernels do not compute. */
     double *buffers;
-    int64_t n_buffers;      /* elements of all copies */
+    int64_t n_buffers;
     double flops_per_step;  /* of all members: model FLOPs, forward and backward; mean of the measured steps */
     uint64_t param_bytes;   /* P, logical */
     uint64_t trained_bytes; /* without frozen parameters */

@@ -13,16 +13,14 @@
 #include "runtime/layout/layout.h"
 
 struct el_worlds {
-    int n; /* devices */
+    int n;
     struct el_comm **world, *(*group)[EL_AXIS_COUNT];
 };
 
-/* All workers are in this process. */
 enum el_status el_worlds_open_threads(struct el_worlds *worlds, const struct el_layout *layout,
                                       struct el_device *const *devices);
 /* One worker per process, or one in total. */
 enum el_status el_worlds_open_rank(struct el_worlds *worlds, const struct el_layout *layout,
                                    struct el_device *const *devices, struct el_bootstrap *bootstrap, const char *kind);
-/* Zeroed worlds are legal. */
 void el_worlds_close(struct el_worlds *worlds);
 void el_worlds_abort(struct el_worlds *worlds);

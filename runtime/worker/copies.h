@@ -5,16 +5,14 @@
 #include "runtime/state/shard.h"
 #include "runtime/worker/worker.h"
 
-/* A device's parts of the model: what a pass needs of the shard, and who has the adjacent parts. The shard has all
- * parts' parameters.
+/* A device's parts of the model: what a pass needs of the shard, and who has the adjacent parts.
  *
  *     el_held_open(worker, member, &held);
  *     for (int i = 0; i < held.n; i++) ... held.parts[i].graph, .params, .before, .behind       by depth
  *     el_held_close(&held);
  *
  * An uncut model is one part. Adjacent parts on one device (held.parts[i - 1], held.parts[i + 1]) share values
- * directly.
- * Ownership: graphs and views are the job's and the shard's, which must outlive it. Threads: the worker's. Errors:
+ * directly. Ownership: graphs and views are the job's and the shard's, which must outlive it. Errors:
  * EL_ERR_HOST_MEMORY. */
 
 /* Instead of a worker: none, or this device. */
@@ -22,11 +20,11 @@ enum { EL_HELD_NOBODY = -1, EL_HELD_HERE = -2 };
 
 struct el_held_part {
     const struct el_graph *graph;
-    int number;              /* among the job's parts */
-    int before, behind;      /* workers with the parts before and after it, or as above */
-    int *place;              /* [n_params]: its parameters' numbers in the shard */
-    struct el_view *params;  /* [n_params] */
-    struct el_view *buffers; /* [n_buffers] */
+    int number;
+    int before, behind; /* workers with the parts before and after it, or as above */
+    int *place;         /* [n_params]: its parameters' numbers in the shard */
+    struct el_view *params;
+    struct el_view *buffers;
 };
 
 struct el_held {
@@ -37,10 +35,9 @@ struct el_held {
 enum el_status el_held_open(const struct el_worker *worker, int member, struct el_held *held);
 void el_held_close(struct el_held *held);
 
-/* Collects owners' values on the first worker, from each part's representative device; for comparing gradients and
- * saving weights.
- * Blocking, between steps. Collective: with a cut model all workers call it, for the same parameters in the same order;
- * else only the first has anything to do. Errors: EL_ERR_PEER if another worker failed. */
+/* Collects owners' values on the first worker, from each part's representative device. Blocking, between steps.
+ * Collective: with a cut model all workers call it, for the same parameters in the same order; else only the first has
+ * anything to do. Errors: EL_ERR_PEER if another worker failed. */
 
 static inline bool el_worker_is_first(const struct el_worker *worker)
 {
@@ -54,15 +51,14 @@ enum el_status el_gather(struct el_worker *worker, enum el_state what, int origi
 bool el_gather_counts(const struct el_worker *worker, int m, const struct el_state_item *item);
 
 /* Gathers sharded parameters: a pass's hooks gather a unit (runtime/state/units.h) before its first node and free it
- * after its last, in forward and again in backward. The next units are gathered during computation.
+ * after its last, in forward and again in backward; the next units are gathered meanwhile.
  *
  *     el_gathered_open(shard, comm, 1, true, &gathered);
  *     spec.params = el_gathered_params(gathered);      of a pass; its hooks are el_gathered_before and _after
  *     el_gathered_close(gathered);
  *
- * A unit that is last in forward and first in backward stays; without backward until the program's end.
- * Memory: a unit's elements, in the pass's program (tag replica; filling: padding). Bytes: an all-gather per unit and
- * time. Ownership: shard and comm must outlive it. Threads: the worker's. Errors: EL_ERR_HOST_MEMORY; others are the
+ * A unit that is last in forward and first in backward stays. Memory: a unit's elements, in the pass's program (tag
+ * replica; filling: padding). Ownership: shard and comm must outlive it. Errors: EL_ERR_HOST_MEMORY; others are the
  * program's. */
 
 struct el_gathered;
@@ -72,9 +68,7 @@ struct el_gathered;
 enum el_status el_gathered_open(const struct el_shard *shard, struct el_comm *comm, int ahead, bool frees, int n_passes,
                                 struct el_gathered **gathered_p);
 void el_gathered_close(struct el_gathered *gathered); /* NULL is legal */
-/* [n_params]: views of present parameters. */
 const struct el_view *el_gathered_params(const struct el_gathered *gathered);
-/* A pass's hooks; `gathered` is the context. */
 void el_gathered_before(void *gathered, struct el_program *program, const struct el_node *node, enum el_phase phase);
 void el_gathered_after(void *gathered, struct el_program *program, const struct el_node *node, enum el_phase phase);
 

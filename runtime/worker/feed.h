@@ -8,10 +8,9 @@
  *
  * Shapes: inputs [samples, input of the graph], labels [samples, labels of the graph] int32. With
  * config->length_by_batch `graph` is the model for the rows' length from el_feed_choose, and ops are valid for that
- * length only. Loading (making the batch, or waiting for workers: config->loading) is an op on the compute stream. With
- * EL_TRANSFER_AHEAD it is the last op, on its own stream, and makes and copies the next batch during computation; a
- * step then begins with a copy within the device. Ownership: the data set must outlive the feed. Threads: one at a
- * time. Errors: EL_ERR_HOST_MEMORY, and the loader's. */
+ * length only. Loading is an op on the compute stream. With EL_TRANSFER_AHEAD it is the last op, on its own stream, for
+ * the next batch; a step then begins with a copy within the device. Ownership: the data set must outlive the feed.
+ * Threads: one at a time. Errors: EL_ERR_HOST_MEMORY, and the loader's. */
 #pragma once
 
 #include "runtime/device/program.h"
@@ -27,11 +26,11 @@ struct el_feed_spec {
     struct el_device *device;
     const struct el_dataset *dataset; /* NULL: only sizes (predictions) */
     enum el_data_split split;         /* training's is shuffled */
-    int64_t batch;                    /* samples, in all parts */
-    int part, n_parts;                /* loads part `part` of `n_parts`; 0 of 1: all */
-    bool pad;                         /* pad the split to a multiple of n_parts (data.h) */
-    struct el_shares shares;          /* of the parts */
-    enum el_feed_what what;           /* goes to the device; the other half is loaded too, but stays on the host */
+    int64_t batch;
+    int part, n_parts; /* loads part `part` of `n_parts`; 0 of 1: all */
+    bool pad;          /* pad the split to a multiple of n_parts (data.h) */
+    struct el_shares shares;
+    enum el_feed_what what; /* goes to the device; the other half is loaded too, but stays on the host */
 };
 
 struct el_feed {
@@ -56,15 +55,13 @@ struct el_feed {
 
 /* Close it after a failure too. */
 enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spec);
-/* A zeroed feed is legal. */
-void el_feed_close(struct el_feed *feed);
+void el_feed_close(struct el_feed *feed); /* A zeroed feed is legal */
 
 /* Sums the accounts of a member's `n` feeds (micro-steps); spans are the first one's. */
 void el_feeds_account(const struct el_feed *feeds, int64_t n, struct el_load_account *account_p);
 
 /* Chooses the graph for `step`'s length of rows, which is returned. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_feed_choose(struct el_feed *feed, uint64_t step, int64_t *length_p);
-/* With the chosen length. */
 size_t el_feed_sample_bytes(const struct el_feed *feed);
 /* Before each step: fetches this step's batch if batches are made ahead and it is missing. */
 enum el_status el_feed_begin(struct el_feed *feed, uint64_t step);

@@ -19,12 +19,12 @@ struct el_share_pass {
     int64_t first, samples;                 /* rows of the loaded ones; samples 0: all */
     struct el_view *grads;                  /* [n_params], as in el_pass_spec */
     const struct el_view *params, *buffers; /* NULL: the shard's */
-    struct el_pass_env env;                 /* as in el_pass_spec */
-    bool overwrite;                         /* as in el_pass_spec */
-    bool computed_grads;                    /* gradients have the type of parameters in passes; else the stored one */
-    double scale;                           /* of the loss's gradient */
-    struct el_view loss;                    /* receives the share's mean loss: one element */
-    void (*grad_ready)(void *context, int param); /* optional, as in el_pass_spec */
+    struct el_pass_env env;
+    bool overwrite;
+    bool computed_grads; /* gradients have the type of parameters in passes; else the stored one */
+    double scale;        /* of the loss's gradient */
+    struct el_view loss; /* receives the share's mean loss: one element */
+    void (*grad_ready)(void *context, int param);
     void *context;
     struct el_buffer *inputs, *labels; /* made by el_share_issue, like the pass */
     struct el_pass *pass;
@@ -32,12 +32,12 @@ struct el_share_pass {
 
 /* A mode's additions to a plain step; all optional. */
 struct el_share_hooks {
-    bool overwrite;                               /* as in el_pass_spec: in the first micro-step, or in `each` */
-    bool computed_grads;                          /* as in el_share_pass */
-    bool each;                                    /* call grad_ready in each micro-step, not only in the last */
-    void (*grad_ready)(void *context, int param); /* as in el_pass_spec */
-    const struct el_view *params;                 /* NULL: the shard's */
-    el_pass_node_hook *before_node, *after_node;  /* as in el_pass_env */
+    bool overwrite; /* as in el_pass_spec: in the first micro-step, or in `each` */
+    bool computed_grads;
+    bool each; /* call grad_ready in each micro-step, not only in the last */
+    void (*grad_ready)(void *context, int param);
+    const struct el_view *params;
+    el_pass_node_hook *before_node, *after_node;
     /* Before anything is issued; and when all gradients are ready, to sum them over the members. */
     void (*begin)(void *context, struct el_program *program, struct el_view *grads);
     void (*reduce)(void *context, struct el_program *program, struct el_view *grads);
@@ -46,12 +46,11 @@ struct el_share_hooks {
     void *context;
 };
 
-/* Hooks with which a reducer sums the gradients during backward. */
 struct el_share_hooks el_share_reduce_by(struct el_reducer *reducer);
 
 /* A whole step of a worker with one member and the whole model: zeroes gradients, loads, forward, backward, optimizer.
- * `hooks` NULL: plain training. With n_accumulate each micro-step does all but the optimizer, weighted by
- * el_share_weight, and adds to the gradients. */
+ * `hooks` NULL: plain training. With n_accumulate each micro-step does all but the optimizer, weighted equally or by
+ * samples, and adds to the gradients. */
 enum el_status el_share_step(struct el_worker *worker, struct el_program *program, const struct el_share_hooks *hooks);
 
 enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass);

@@ -31,7 +31,6 @@ struct el_snapshot {
 typedef bool el_snapshot_filter(const struct el_worker *worker, int member, const struct el_state_item *item);
 enum el_status el_snapshot_open(struct el_worker *worker, unsigned rows, el_snapshot_filter *wanted,
                                 struct el_snapshot **snapshot_p);
-/* The size of such a copy. */
 size_t el_snapshot_bytes(struct el_worker *worker, unsigned rows, el_snapshot_filter *wanted);
 void el_snapshot_close(struct el_snapshot *snapshot); /* NULL is legal */
 enum el_status el_snapshot_take(struct el_snapshot *snapshot);

@@ -11,7 +11,7 @@
  * n_accumulate, like a rank's share of a larger job. */
 struct el_member {
     struct el_shard shard;
-    struct el_feed *feeds; /* [n_accumulate] */
+    struct el_feed *feeds;
 };
 
 struct el_worker {
@@ -35,8 +35,8 @@ struct el_worker_spec {
     const struct el_train_config *config;
     const struct el_parts *parts;
     const struct el_layout *layout;
-    int index;                        /* among the job's workers */
-    struct el_device *const *devices; /* its members', open */
+    int index;
+    struct el_device *const *devices;
     struct el_comm *const *worlds;    /* one per member, with the same places in all workers */
     struct el_comm *const *group;     /* [EL_AXIS_COUNT]: those beside the world */
     const struct el_dataset *dataset; /* NULL: no loading (predictions) */

@@ -1,7 +1,6 @@
 /* What the oneDNN kernels share: one interface to versions 2 and 3 of its C API, and recipes.
- * A recipe describes an op: stages (primitives) in order, their operands, and the workspace regions for everything that
- * is no operand (blocked weights, scratchpads, partial sums). It is made by workspace() for the sizes and by prepare()
- * for the plan:
+ * A recipe describes an op: stages (primitives) in order, their operands, and workspace regions for the rest (blocked
+ * weights, scratchpads, partial sums). workspace() makes it for the sizes, prepare() for the plan:
  *
  *     static enum el_status cook(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe);
  *     workspace:  el_dnnl_workspace(cook, type, args, workspace_p)
@@ -9,9 +8,9 @@
  *     run:        el_dnnl_run(args)                          executes the stages, allocates nothing
  *     release:    el_dnnl_release(plan)
  *
- * Threads: a plan belongs to the thread that prepared it, and the library computes on it alone. Scratchpads are in the
- * op's workspace, because the library's own belongs to the thread that made the primitive. Errors: EL_ERR_OOM;
- * EL_ERR_INTERNAL with the call's name and the library's status. */
+ * Threads: a plan belongs to the thread that prepared it. Scratchpads are in the op's workspace, because the library's
+ * own belongs to the thread that made the primitive. Errors: EL_ERR_OOM; EL_ERR_INTERNAL with the call's name and the
+ * library's status. */
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -43,7 +42,7 @@ struct el_dnnl_place {
 };
 
 struct el_dnnl_operand {
-    int arg; /* DNNL_ARG_... */
+    int arg;
     el_dnnl_view view;
     struct el_dnnl_place place;
 };
@@ -75,7 +74,6 @@ enum el_status el_dnnl_prepare(el_dnnl_cook cook, dnnl_data_type_t type, const s
                                void **plan_p);
 enum el_status el_dnnl_run(const struct el_kernel_args *args);
 void el_dnnl_release(void *plan);
-/* The implementations that the library chose for the stages. */
 const char *el_dnnl_describe(const void *plan);
 
 /* Descriptors of `type`, kept in the recipe: with strides, or with a format tag (dnnl_format_tag_any: the primitive
@@ -101,7 +99,6 @@ void el_dnnl_operand_add(struct el_dnnl_stage *stage, int arg, el_dnnl_view view
 enum el_status el_dnnl_reorder_add(struct el_dnnl_recipe *recipe, el_dnnl_view from, struct el_dnnl_place from_place,
                                    el_dnnl_view to, struct el_dnnl_place to_place, int acc);
 
-/* Applied to an output before it is stored. */
 struct el_dnnl_after {
     int acc, relu;
 };
@@ -127,7 +124,6 @@ enum el_status el_dnnl_reorder(struct el_dnnl_recipe *recipe, el_dnnl_view from,
 /* The library's name of the implementation: "brgconv:avx512_core". */
 const char *el_dnnl_implementation(const_dnnl_primitive_desc_t pd);
 
-/* The CPU engine. */
 enum el_status el_dnnl_engine(dnnl_engine_t *engine_p);
 
 enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
@@ -154,7 +150,6 @@ enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
     EL_DNNL_FUNCTIONS(kernel, bf16, cook)                                                                              \
     const struct el_kernel kernel[2] = {EL_DNNL_ROW(kernel, f32, run_f32), EL_DNNL_ROW(kernel, bf16, run_bf16)}
 
-/* f32, bf16. */
 extern const struct el_kernel el_dnnl_linear_forward[2], el_dnnl_linear_backward_data[2],
     el_dnnl_linear_backward_weights[2];
 /* For conv1d and conv2d. */

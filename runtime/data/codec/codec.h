@@ -1,6 +1,6 @@
-/* The modules el_png.so and el_jpeg.so decode a file's bytes; users need not have their libraries' headers.
- * Every image becomes 8-bit red, green and blue (also grey, palettes, 16 bits, CMYK); transparency is dropped, as in
- * Pillow's convert("RGB"). Errors: EL_ERR_INVALID with the reason, beginning with `name`. Threads: any. */
+/* The modules el_png.so and el_jpeg.so decode a file's bytes. Every image becomes 8-bit red, green and blue;
+ * transparency is dropped, as in Pillow's convert("RGB"). Errors: EL_ERR_INVALID with the reason, beginning with
+ * `name`. Threads: any. */
 #pragma once
 
 #include <stddef.h>
@@ -19,5 +19,4 @@ struct el_bitmap {
 typedef enum el_status el_codec_decode(const char *name, const uint8_t *bytes, size_t length,
                                        struct el_bitmap *bitmap_p);
 
-/* The symbols. */
 el_codec_decode el_png_decode, el_jpeg_decode;

@@ -9,7 +9,6 @@
 /* The chunk size of torch's comm.broadcast_coalesced and reduce_add_coalesced. */
 enum { EL_DP_CHUNK_BYTES = 10 << 20 };
 
-/* options.c */
 extern const struct el_mode_option *const el_dp_options[];
 void el_dp_resolve(struct el_train_config *config);
 enum el_status el_dp_check(struct el_train_config *config, const struct el_layout *layout);
@@ -19,11 +18,11 @@ int el_dp_output_device(const struct el_train_config *config);
 /* A device of the step. The master has the originals, others copies. */
 struct el_dp_replica {
     int64_t samples;
-    struct el_comm *comm; /* among the devices used */
+    struct el_comm *comm;
     struct el_pass *pass;
     struct el_view inputs, labels, outputs, doutputs;
-    struct el_view *params, *grads;     /* [n_params] */
-    struct el_view *buffers;            /* [n_buffers] */
+    struct el_view *params, *grads;
+    struct el_view *buffers;
     struct el_buffer **chunks;          /* flat storage of the parameters */
     struct el_buffer *own_buffers;      /* in a step; NULL on an owner */
     struct el_buffer **results, **sums; /* an owner's, by chunk: sums of a micro-step, and of all so far */
@@ -34,22 +33,22 @@ struct el_dp_replica {
 
 struct el_dp {
     struct el_worker *worker;
-    struct el_program *program;                      /* the step's */
-    int n;                                           /* devices used, at most the batch's chunks */
-    struct el_dp_replica *replica;                   /* [n] */
-    unsigned fix;                                    /* bits of enum el_dp_fix; 0 on one device */
-    struct el_feed *feed;                            /* the master's, in the current micro-step */
-    int micro;                                       /* its number */
-    int64_t batch;                                   /* the worker's samples */
-    int n_chunks;                                    /* of the parameters */
-    int *chunk_of;                                   /* [n_params] */
+    struct el_program *program;
+    int n; /* devices used, at most the batch's chunks */
+    struct el_dp_replica *replica;
+    unsigned fix;         /* bits of enum el_dp_fix; 0 on one device */
+    struct el_feed *feed; /* the master's, in the current micro-step */
+    int micro;
+    int64_t batch;
+    int n_chunks;
+    int *chunk_of;
     size_t *place;                                   /* [n_params]: offset in the chunk, in bytes */
     int output;                                      /* device of the outputs or losses */
     bool in_replica;                                 /* each replica has a loss */
     struct el_buffer *losses;                        /* there, kept across steps; NULL: the master's own */
     struct el_buffer *loaded_inputs, *loaded_labels; /* by the master; NULL: none */
-    struct el_buffer *gathered;                      /* outputs, or the losses' gradients */
-    void (*grad_ready)(void *context, int param);    /* for a replica, as in el_pass_spec; NULL: none */
+    struct el_buffer *gathered;
+    void (*grad_ready)(void *context, int param); /* for a replica, as in el_pass_spec; NULL: none */
 };
 
 /* The only one with state between steps, except with the fix `update`. */
@@ -74,7 +73,6 @@ static inline int el_dp_owners(const struct el_dp *dp)
     return el_dp_fixed(dp, EL_DP_FIX_UPDATE) ? dp->n : 1;
 }
 
-/* dp's layout, with and without fixes. */
 void el_dp_layout(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 
 /* Copies between members' devices on the receiver's compute stream, after the sender's ops so far. */
@@ -90,10 +88,8 @@ void el_dp_mute(struct el_dp *dp, bool muted);
 /* Chooses the loss's device (default: the master, of gathered outputs). After el_dp_open; el_dp_close frees
  * `losses`. */
 enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica);
-/* The last step's. Between steps. */
 enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p);
 
-/* Member m's feed. */
 struct el_feed *el_dp_feed_of(const struct el_dp *dp, int m);
 /* Labels go from the host to the loss's device, not to the master with the inputs. */
 bool el_dp_brings_labels(const struct el_dp *dp);

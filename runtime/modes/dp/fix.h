@@ -1,8 +1,7 @@
 /* What DataParallel does and DistributedDataParallel avoids: six causes of step time and of the master's memory, each
- * removed by a switch (--dp-fix). Every set is a schedule of its own; all six give ddp's ops with a thread per rank. A
- * fix switches on those that it needs; in list order each needs only earlier ones, so that removing them one by one
- * gives each cause its own difference. Memory of each set: docs/semantics.md.
- * Ownership: constant. Threads: any. */
+ * removed by a switch (--dp-fix). Every set is a schedule of its own; all six give ddp's ops. A fix switches on those
+ * that it needs, earlier ones in the list, so that removing causes one by one gives each its own difference. Memory of
+ * each set: docs/semantics.md. */
 #pragma once
 
 #include <stddef.h>
@@ -16,7 +15,6 @@ enum el_dp_fix {
     EL_DP_FIX_THREADS = 32,
     EL_DP_FIX_ALL = 63
 };
-/* In the order of their bits. */
 #define EL_DP_FIX_NAMES "inputs|outputs|update|replicas|overlap|threads"
 enum { EL_DP_FIXES = 6, EL_DP_FIX_TEXT_BYTES = 64 };
 
@@ -26,7 +24,6 @@ struct el_dp_fix_row {
     const char *cause;   /* dp's behaviour without the fix, in a few words */
 };
 
-/* [EL_DP_FIXES] */
 const struct el_dp_fix_row *el_dp_fix_rows(void);
 /* Adds all needed fixes. */
 unsigned el_dp_fix_close(unsigned fixes);

@@ -1,5 +1,4 @@
-/* Flights: micro-batches on their way through a part of the model, from forward to the end of backward. The schedule
- * gives their order.
+/* Flights: micro-batches on their way through a part of the model, from forward to the end of backward.
  *
  *     el_line_open(worker, &line);                       once
  *     el_line_step(&line, program);                      a whole step, which consists of
@@ -7,9 +6,8 @@
  *     el_line_do(&line, action);                         each of the device's row
  *     el_line_close(&line);
  *
- * Values go to the next part and gradients come back, by message to another device, else directly; flights of one
- * micro-batch through adjacent parts on a device end together. Messages are received in sending order: with a needed
- * one come earlier ones, for flights that need them later.
+ * Flights of one micro-batch through adjacent parts on a device share values and end together. Messages are received in
+ * sending order: earlier ones come with a needed one, for flights that need them later.
  * Memory: a flight keeps activations until it ends; the first half of a split backward frees what weight gradients do
  * not need. Errors: the program's, and EL_ERR_HOST_MEMORY. Threads: the worker's. */
 #pragma once
@@ -25,22 +23,22 @@ struct el_flight {
     struct el_pass *pass;             /* NULL: not begun, or ended */
     struct el_view *inputs, *outputs; /* [n_inputs], [n_outputs] of the part */
     struct el_view *dinputs, *doutputs;
-    bool has_inputs, has_doutputs; /* received */
-    struct el_buffer **owned;      /* received or allocated for it: freed at its end */
+    bool has_inputs, has_doutputs;
+    struct el_buffer **owned; /* received or allocated for it: freed at its end */
     int n_owned;
-    int sent_op;  /* its last send, -1: none */
-    bool is_back; /* finished computing */
+    int sent_op; /* its last send, -1: none */
+    bool is_back;
 };
 
 /* A device's place in the pipeline; its member is its worker's only one. */
 struct el_line {
     struct el_worker *worker;
     int n_micro;
-    int64_t micro_batch; /* samples */
+    int64_t micro_batch;
     struct el_held held;
-    struct el_view **grads;        /* [held.n], of each part's parameters */
-    struct el_pass_cast **casts;   /* likewise: one copy for all micro-batches in flight */
-    struct el_flight *flights;     /* [held.n][n_micro] */
+    struct el_view **grads;      /* [held.n], of each part's parameters */
+    struct el_pass_cast **casts; /* likewise: one copy for all micro-batches in flight */
+    struct el_flight *flights;
     int *first_micro, *last_micro; /* [held.n]: first backward, and the one that completes the part's gradients */
     struct el_buffer *losses;      /* [n_micro], at the last part; else NULL */
     struct el_share_hooks hooks;   /* the mode's, set after open; zeros: none */
@@ -52,8 +50,7 @@ struct el_line {
 
 /* Close it after a failure too. */
 enum el_status el_line_open(struct el_worker *worker, struct el_line *line);
-/* A zeroed line is legal. */
-void el_line_close(struct el_line *line);
+void el_line_close(struct el_line *line); /* A zeroed line is legal */
 void el_line_begin(struct el_line *line, struct el_program *program, struct el_buffer *inputs,
                    struct el_buffer *labels);
 enum el_status el_line_do(struct el_line *line, struct el_action action);

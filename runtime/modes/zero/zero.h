@@ -12,7 +12,7 @@ struct el_zero_unit {
     struct el_buffer *own;   /* this rank's reduced part: allocated in the step unless gradients are kept */
     struct el_buffer *added; /* the same of a later micro-step or beside kept ones: to be added */
     struct el_buffer *sent;  /* --comm-hook: what is reduced, in the hook's type */
-    int n_missing;           /* of this micro-step, not ready */
+    int n_missing;
     int reduced_op;
 };
 
@@ -24,10 +24,10 @@ struct el_zero {
     struct el_comm *comm, *across; /* with the ranks of the other parts, and of the same part; NULL: none */
     struct el_zero_unit *units;
     struct el_gathered *gathered; /* zero3's, else NULL */
-    struct el_line *line;         /* of stages; NULL: only one */
-    struct el_program *program;   /* the step's */
-    struct el_view *grads;        /* its gradients */
-    int in_flight;                /* the unit whose reduction is pending; EL_ZERO_NONE */
+    struct el_line *line;
+    struct el_program *program;
+    struct el_view *grads;
+    int in_flight; /* the unit whose reduction is pending; EL_ZERO_NONE */
 };
 
 /* The type of whole gradients; reduced parts have the parameters' stored type. */
@@ -61,8 +61,6 @@ static inline struct el_buffer *el_zero_kept_part(const struct el_zero *zero, in
 {
     return zero->stage > 1 ? zero->shard->grads[el_zero_row(zero, u)->first_param].buffer : NULL;
 }
-
-/* grads.c */
 
 /* Allocates gradients in their unit's memory, for `node`'s backward. */
 void el_zero_make_grads(struct el_zero *zero, const struct el_node *node);
