@@ -122,8 +122,8 @@ static void used_map_missing(const struct el_graph *graph, char *text, size_t by
 
 struct bucket {
     struct el_buffer *buffer;
-    int64_t count;
-    int first; /* its first parameter in `placed` */
+    int64_t count; /* elements */
+    int first;     /* its first parameter in `placed` */
     int n_params;
     int n_pending;  /* pending gradients of the current step */
     int reduced_op; /* its last operation in the step */

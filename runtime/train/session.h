@@ -45,8 +45,8 @@ struct el_run {
     struct el_program *program; /* the next step's, one of these; NULL: not issued yet */
     struct el_step_program programs[EL_STEP_PROGRAMS_MAX];
     int n_programs, n_lengths;
-    int64_t *lengths; /* [n_lengths] of the next step; NULL: the model's length */
-    double flops;
+    int64_t *lengths;              /* [n_lengths] of the next step; NULL: the model's length */
+    double flops;                  /* of all measured steps */
     struct el_train_result result; /* filled during training; until the end wall_ns includes the warm-up */
     int64_t n_warmup, n_steps, n_done;
     int64_t *step_ns;

@@ -81,7 +81,7 @@ struct el_train_result {
     int64_t n_graph_steps; /* measured steps launched as a graph */
     bool settled;          /* warm-up ended because steps settled; false: at its limit, or not checked */
     int n_control_pairs, control_steps;
-    double control_on_ns[EL_CONTROL_PAIRS_MAX], control_off_ns[EL_CONTROL_PAIRS_MAX];
+    double control_on_ns[EL_CONTROL_PAIRS_MAX], control_off_ns[EL_CONTROL_PAIRS_MAX]; /* a block's mean step */
     double *loss;    /* n_warmup + n_steps: each step's loss by the mode's definition; mean over workers */
     bool loss_valid; /* false if kernels do not compute */
     /* The first n_own steps before averaging over workers: own_loss[w * n_own + step]. NULL unless several workers all
@@ -96,7 +96,7 @@ struct el_train_result {
     /* Running statistics after the last step: each copy of the model's, on rank 0; NULL if the model has none or
      * kernels do not compute. */
     double *buffers;
-    int64_t n_buffers;
+    int64_t n_buffers;      /* elements of all copies */
     double flops_per_step;  /* of all members: model FLOPs, forward and backward; mean of the measured steps */
     uint64_t param_bytes;   /* P, logical */
     uint64_t trained_bytes; /* without frozen parameters */

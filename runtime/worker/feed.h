@@ -26,9 +26,9 @@ struct el_feed_spec {
     struct el_device *device;
     const struct el_dataset *dataset; /* NULL: only sizes (predictions) */
     enum el_data_split split;         /* training's is shuffled */
-    int64_t batch;
-    int part, n_parts; /* loads part `part` of `n_parts`; 0 of 1: all */
-    bool pad;          /* pad the split to a multiple of n_parts (data.h) */
+    int64_t batch;                    /* samples, in all parts */
+    int part, n_parts;                /* loads part `part` of `n_parts`; 0 of 1: all */
+    bool pad;                         /* pad the split to a multiple of n_parts (data.h) */
     struct el_shares shares;
     enum el_feed_what what; /* goes to the device; the other half is loaded too, but stays on the host */
 };

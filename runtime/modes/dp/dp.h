@@ -39,7 +39,7 @@ struct el_dp {
     unsigned fix;         /* bits of enum el_dp_fix; 0 on one device */
     struct el_feed *feed; /* the master's, in the current micro-step */
     int micro;
-    int64_t batch;
+    int64_t batch; /* the worker's samples */
     int n_chunks;
     int *chunk_of;
     size_t *place;                                   /* [n_params]: offset in the chunk, in bytes */

@@ -34,7 +34,7 @@ struct el_flight {
 struct el_line {
     struct el_worker *worker;
     int n_micro;
-    int64_t micro_batch;
+    int64_t micro_batch; /* samples */
     struct el_held held;
     struct el_view **grads;      /* [held.n], of each part's parameters */
     struct el_pass_cast **casts; /* likewise: one copy for all micro-batches in flight */
