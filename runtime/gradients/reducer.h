@@ -80,9 +80,8 @@ enum el_status el_reducer_check(const struct el_reducer *reducer);
 
 /* Grouping tensors for communication, by two algorithms of PyTorch (docs/semantics.md):
  *
- *     el_buckets_assign   the reducer's (ddp): a bucket is closed after the tensor that reaches its limit, and may
- * exceed it el_chunks_take      take_tensors (dp's broadcast and reduce): a chunk is closed before the tensor that
- * would exceed it
+ *     el_buckets_assign   the reducer's (ddp): a bucket is closed after the tensor that reaches its limit
+ *     el_chunks_take      take_tensors (dp's broadcast and reduce): a chunk is closed before the one that exceeds it
  *
  * Source: torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size; torch/_utils.py, _take_tensors.
  * Known answer: ResNet-18 at a cap of 25 MiB (pytorch#48880), in tests/unit/test_buckets.c. Pure functions. */

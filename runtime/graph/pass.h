@@ -116,9 +116,9 @@ void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum 
 /* Exchanges between a model's pieces. `part` has `count` elements: a whole tensor, or, by tokens (graph.h), a part.
  *
  *     sums = el_pass_sum_open(pass, node, part, count);     each piece's contribution goes here
- *     el_pass_sum_done(pass, node, sums, part, count);      all-reduce or reduce-scatter; _begin and _end: beside other
- * ops whole = el_pass_whole_open(pass, node, part, count);  all-gather, or the tensor itself el_pass_whole_done(pass,
- * whole, part); */
+ *     el_pass_sum_done(pass, node, sums, part, count);      all-reduce or reduce-scatter; _begin, _end: with overlap
+ *     whole = el_pass_whole_open(pass, node, part, count);  all-gather, or the tensor itself
+ *     el_pass_whole_done(pass, whole, part); */
 struct el_view el_pass_sum_open(struct el_pass *pass, const struct el_node *node, struct el_view part, int64_t count);
 void el_pass_sum_begin(struct el_pass *pass, const struct el_node *node, struct el_view sums, struct el_view part,
                        int64_t count);
