@@ -107,8 +107,8 @@ void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, i
 /* Makes the output's gradient input i's, without a copy; the node may change it during its backward. Shapes must be
  * equal. false: unwanted, or contributions exist: add instead. */
 bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *node, int i);
-/* Where parameter i's gradient goes. Scratch for a frozen one whose kernel gives it with others; *acc_p is then
- * unchanged. */
+/* Where parameter i's gradient goes. Scratch for a frozen one, if its node has trained ones or its kernel gives all
+ * gradients; *acc_p is then unchanged. */
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p);
 /* Issues a collective on the axis's group, before the node's next op; sets dtype, label and phase. Without a group does
  * nothing. */
