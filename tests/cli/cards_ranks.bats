@@ -67,10 +67,7 @@ one_card() { FAKE_CARDS=1 "$@" --devices cuda:0,cuda:0 --procs 2 --comm nccl; }
 }
 
 @test "ranks that share a card train by NCCL in every mode" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: each mode of two ranks on one fake card: 5 seconds" >&3
-        skip "takes 5 seconds"
-    }
+    long "each mode of two ranks on one fake card: 5 seconds"
     need_cards
     for mode in ddp manual mp tp zero1 zero2 zero3; do one_card mlp --mode $mode; done
     FAKE_CARDS=1 mlp --mode spmg --devices cuda:0,cuda:0,cuda:0,cuda:0 --procs 2 --comm nccl
@@ -79,10 +76,7 @@ one_card() { FAKE_CARDS=1 "$@" --devices cuda:0,cuda:0 --procs 2 --comm nccl; }
 }
 
 @test "ranks on cards have the CPU's losses in every mode, with delays of several seeds" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: each mode of ranks on fake cards, with 5 seeds: a minute" >&3
-        skip "takes a minute"
-    }
+    long "each mode of ranks on fake cards, with 5 seeds: a minute"
     for FAKE_CARDS_SEED in 1 2 3 4 5; do
         need_cards
         mlp --mode ddp --devices $FOUR --procs 4 --bucket-mb 0.001,first=0.001

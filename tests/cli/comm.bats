@@ -121,10 +121,7 @@ json.dump(d, open("b.json", "w"))
 }
 
 @test "a rank that stops is named before --timeout ends the job" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: a rank of comm that stops" >&3
-        skip "takes 20 s"
-    }
+    long "a rank of comm that stops"
     "$EVENLOAD" comm -b 1M -e 4M -n 300 -w 0 -c 0 --comm tcp --launcher own --timeout 18 --out s 2>err >out 3>&- &
     local job=$! pid code=0
     until grep -qs '^.2/2' s/logs/comm/rank-0.log || ! kill -0 "$job"; do sleep 0.1; done
@@ -146,6 +143,7 @@ json.dump(d, open("b.json", "w"))
 }
 
 @test "--overlap: each operation beside a computation, and the share that it hides" {
+    long "each operation beside a computation, 6 s"
     run --separate-stderr "$EVENLOAD" comm all -b 1K -e 64K -f 64 --comm local -n 3 -w 1 --overlap on --quiet --json --out v
     printf '%s' "$output" >v.json
     [[ $status -eq 0 ]] || show
@@ -280,6 +278,7 @@ NCCL_TESTS_FLAGS+=":I per_iter_timing 1 no:K per_iter_skip 1 no:"
 }
 
 @test "machine measures this machine's rates, and simulated devices take them" {
+    long "this machine's rates, 15 s"
     run --separate-stderr "$EVENLOAD" machine --out mine.json
     [[ $status -eq 0 && $output == *"Next: "*" compare --devices sim:8 --machine mine.json" ]] || show
     [[ -z $stderr || $stderr == "evenload: other processes use "*" of the cores now: "* ]] || show

@@ -32,6 +32,9 @@ without_gnuplot() {
 }
 with_gnuplot() { PATH=${PATH#"$PWD/none:"}; }
 
+# long WHAT: a test of the long run alone.
+long() { [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: $1" >&3 && skip "only with --long"; }; }
+
 show() { # what a failed test prints
     printf '%s\n' "status ${status:-?}" "--- stdout" "${output:-}" "--- stderr" "${stderr:-}"
     return 1

@@ -163,10 +163,7 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
 }
 
 @test "steps as CUDA graphs on cards, by the part that looks at them" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: steps as graphs on fake cards, by gpu-check: half a minute" >&3
-        skip "takes half a minute"
-    }
+    long "steps as graphs on fake cards, by gpu-check: half a minute"
     part_on_cards graph cuda:0 cuda:0,cuda:1
     [[ $status -eq 0 && $(<work/graph.figure) == *"f64 "*" in 1 runs"*"; samples/s with --graph off "*", on "*" steps were graphs)" ]] || show
 }
@@ -195,10 +192,7 @@ a_driver() {
 # Of one card, whose driver's program takes 20 ms to start, cuDNN's heuristics 1 ms and a context a second, with models that a CPU can train.
 @test "three calls on a slow card: each within ten minutes, with figures; one that is killed leaves what it had" {
     [[ -x $EVENLOAD_BUILD/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: gpu-check's three calls on a slow fake card, 15 minutes" >&3
-        skip "takes 15 minutes"
-    }
+    long "gpu-check's three calls on a slow fake card, 15 minutes"
     local call began part
     local -A proofs=([1]="devices absent modes nccl" [2]="graph images compare published overhead loading watch" [3]="")
     a_driver 1
@@ -218,10 +212,7 @@ a_driver() {
 }
 
 @test "a residual network's losses, the same way" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: a residual network by the part images: 8 s" >&3
-        skip "says little more than the modes' losses"
-    }
+    long "a residual network by the part images: 8 s"
     part images
     [[ $status -eq 0 && $(<work/images.figure) == "losses off the CPU's by at most: f64 "*" in 1 runs, f32 "*" in 1 runs"* ]] || show
 }

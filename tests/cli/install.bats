@@ -196,7 +196,7 @@ END
 # without what the package only recommends, and says so.
 @test "a Debian package from the tarball runs in a bare root" {
     local tool commit root=$PWD/root
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: the Debian package in a bare root, about three minutes" >&3 && skip "only with --long"; }
+    long "the Debian package in a bare root, about three minutes"
     for tool in git dpkg-buildpackage dh; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done
     git -C "$ROOT" rev-parse HEAD >/dev/null 2>&1 || skip "no git repository here"
     commit=$(git -C "$ROOT" describe --always --abbrev=12)
@@ -217,7 +217,7 @@ END
 # A bare root stands for the base image, chroot for the builder.
 @test "the Dockerfile's steps run in a bare root, and its program trains there" {
     local root=$PWD/root at=/ word rest
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: the Dockerfile's steps in a bare root, about three minutes" >&3 && skip "only with --long"; }
+    long "the Dockerfile's steps in a bare root, about three minutes"
     git -C "$ROOT" rev-parse HEAD >/dev/null 2>&1 || skip "no git repository here"
     bare_root "$root"
     cp /etc/resolv.conf "$root/etc"

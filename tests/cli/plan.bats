@@ -260,7 +260,7 @@ END
 
 @test "the example of docs/plan.md" {
     local line
-    [[ -n ${EVENLOAD_LONG:-} ]] || { echo "# long: the example of docs/plan.md, 6 s" >&3 && skip "takes 6 s"; }
+    long "the example of docs/plan.md, 6 s"
     $EVENLOAD plan --params 7B --devices 64,mem=80G >out.txt
     while IFS= read -r line; do
         [[ -z $line || $line == ... || $line == evenload* ]] || grep -qxF -- "$line" out.txt || { echo "not printed: $line" && cat out.txt && return 1; }
@@ -269,6 +269,7 @@ END
 }
 
 @test "16,384 devices take seconds and less than a GiB, and 128 the step of 64 beside a copy" {
+    long "16,384 devices, 5 s"
     local at
     for at in 64 128; do
         "$EVENLOAD" run --mode pipeline --mesh "dp=$((at / 32)),pp=4,tp=8" --schedule micro=4 --model gpt "${TINY[@]}" --data dummy --batch "$((at / 8))" \

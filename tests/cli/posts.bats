@@ -30,6 +30,7 @@ SMALL
 
 # The page's indented blocks: of commands, run as one script, and of what they print.
 @test "docs/posts.md: its commands run, and print what it shows" {
+    long "the commands of docs/posts.md, 28 s"
     command -v jq >/dev/null || skip "jq is not installed"
     small_evenload
     python3 - "$PAGE" <<'END'

@@ -11,7 +11,7 @@ stderr='' # set by run
 
 # Writes `rows`: four versions, folders of headers, and with `libraries` a folder of libraries.
 need_releases() { # need_releases WORDS [libraries]
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: $1" >&3 && skip "only with --long"; }
+    long "$1"
     [[ $(uname -m) == x86_64 ]] || skip "the table's packages are for x86_64"
     command python3 "$BATS_TEST_DIRNAME/releases.py" "$ROOT/docs/gpus.md" "$ROOT/build/releases" "${@:2}" >rows 2>log || skip "no packages: $(tail -n 1 log)"
 }
@@ -100,7 +100,7 @@ compile() { # compile FOLDER...
 in_bare_root() { unshare -m env PATH="$PWD/$1/bin:/usr/bin:/bin" sh -c 'mount -t tmpfs none /usr/local && exec "$@"' sh "${@:2}"; }
 
 @test "PyPI's packages alone: make, and the program, which finds them by the PATH's python3, and goes without cuDNN" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: a build with PyPI's nvcc: 1.5 GB of packages, four minutes" >&3 && skip "only with --long"; }
+    long "a build with PyPI's nvcc: 1.5 GB of packages, four minutes"
     [[ $(id -u) -eq 0 ]] && unshare -m true || skip "only root can hide /usr/local"
     command python3 -m venv env && env/bin/pip install -q --disable-pip-version-check nvidia-cuda-nvcc nvidia-cuda-cccl nvidia-cublas nvidia-cudnn-cu13 nvidia-nccl-cu13 >log 2>&1 ||
         skip "no packages: $(tail -n 1 log)"

@@ -145,6 +145,7 @@ END
 }
 
 @test "--predict: simulated devices go on where devices end, from records or from rates, which are named" {
+    long "predictions from records and rates, 11 s"
     local mlp=(--modes ddp --model mlp --data dummy --features 16 --hidden 32 --steps 4 --min-time 0 --warmup 1 --control none --repeats 1 --quiet)
     with_gnuplot
     "$EVENLOAD" comm all -b 1K -e 64K --iters 2 --devices 2 --out wire --quiet >/dev/null

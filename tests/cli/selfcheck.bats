@@ -11,6 +11,7 @@ all_found() {
 }
 
 @test "selfcheck finds what it injected" {
+    long "the disturbances, 15 s"
     local found=yes
     all_found || found=no
     printf '%s' "$output" >s.json
@@ -29,7 +30,7 @@ all_found() {
 }
 
 @test "on one core a delay and a straggler are skipped, and the rest is found" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: selfcheck on one core, 7 s alone" >&3 && skip "only with --long"; }
+    long "selfcheck on one core, 7 s alone"
     command -v taskset >/dev/null || skip "taskset is not installed"
     run --separate-stderr taskset -c "$(taskset -cp $$ | grep -oE '[0-9]+$')" "$EVENLOAD" selfcheck --quiet --out r
     [[ $status -eq 0 ]] || run --separate-stderr taskset -c "$(taskset -cp $$ | grep -oE '[0-9]+$')" "$EVENLOAD" selfcheck --quiet --out r2

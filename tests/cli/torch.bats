@@ -83,7 +83,7 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
 
 @test "gpt learns this project's documents to PyTorch's held-out bits a byte within 0.02, by each of three seeds" {
     need_torch
-    [[ -n ${EVENLOAD_LONG-} ]] || skip "long: GPT-2 in PyTorch trained three times, 2 to 4 minutes"
+    long "GPT-2 in PyTorch trained three times, 2 to 4 minutes"
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/learns.py" "$EVENLOAD" "$PWD" >learns.txt 2>learns.err || { cat learns.txt && tail learns.err && false; }
     cat learns.txt
     [[ $(grep -c '^seed ' learns.txt) == 3 ]]
@@ -183,7 +183,7 @@ assert abs(ours["compute_ms"] - busy / 1e3) < 1e-4 and abs(ours["window_ms"] - (
 # held against when the ranks really came, as a busy machine adds to what they sleep; a job that was disturbed is made again once.
 @test "trace-stats names the late rank in 20 of 20 of PyTorch's jobs, within 10 % of its lateness, and a slow wire as the wire" {
     need_torch
-    [[ -n ${EVENLOAD_LONG-} ]] || skip "long: 20 jobs of PyTorch with a late rank, and one on a slow wire, 2 minutes"
+    long "20 jobs of PyTorch with a late rank, and one on a slow wire, 2 minutes"
     local tests round
     tests=$(dirname "$MEASURE")
     for round in 1 2; do

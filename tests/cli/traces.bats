@@ -271,7 +271,7 @@ assert 25 < parts["compute"]["ms"] < 35 and parts["compute"]["ci95"][0] > 0     
 
 # Holistic Trace Analysis on our traces. It leaves out the last step unless told, and rounds times to microseconds unless told.
 @test "HTA's breakdown and overlap are within 1 point of ours: ddp and pipeline" {
-    [[ -n ${EVENLOAD_LONG-} ]] || skip "long: HTA on traces of ddp and pipeline, 15 s"
+    long "HTA on traces of ddp and pipeline, 15 s"
     local python=${EVENLOAD_HTA:-python3} mode
     "$python" -c 'import hta' 2>/dev/null || skip "no Python here has HTA: EVENLOAD_HTA=a python with HolisticTraceAnalysis"
     for mode in ddp pipeline; do
@@ -298,7 +298,7 @@ for (_, t), (_, o) in zip(times.iterrows(), overlap.iterrows()):
 
 # HTA's own test data, GPU traces of real jobs, where a copy of it lies in EVENLOAD_HTA_DATA (the folder tests/data of its repository): each trace by both.
 @test "HTA's breakdown and overlap are within 1 point of ours: published GPU traces" {
-    [[ -n ${EVENLOAD_LONG-} ]] || skip "long: HTA on its own test data, a minute"
+    long "HTA on its own test data, a minute"
     local python=${EVENLOAD_HTA:-python3} n=0 name
     "$python" -c 'import hta' 2>/dev/null || skip "no Python here has HTA: EVENLOAD_HTA=a python with HolisticTraceAnalysis"
     [[ -d ${EVENLOAD_HTA_DATA-} ]] || skip "HTA's test data are not here: EVENLOAD_HTA_DATA=its folder tests/data"

@@ -72,6 +72,7 @@ END_OF_PYTHON
 }
 
 @test "from where pip puts it the program finds its modules, libraries and plots with nothing set" {
+    long "a wheel, 10 s"
     local program=$PLACE/env/bin/evenload
     run --separate-stderr env -i "$program" --version
     [[ $status -eq 0 && $output == "$("$EVENLOAD" --version)" ]] || show
@@ -86,7 +87,7 @@ END_OF_PYTHON
 }
 
 @test "the same files give the same wheel, and pip installs it" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: pip with the wheel, half a minute" >&3 && skip "only with --long"; }
+    long "pip with the wheel, half a minute"
     make -C "$ROOT" -s wheel >/dev/null 2>&1
     cmp "$WHEEL" "$ROOT/build/${WHEEL##*/}"
     command python3 -m venv bare || skip "python3 has no venv"
@@ -100,7 +101,7 @@ END_OF_PYTHON
 # The steps of action.yml, as they are, with a program that got slower and one that did not.
 @test "GitHub's action installs the wheel in a bare root, which has none of the libraries, and judges there" {
     local root=$PWD/root here=(env -i -C /root "PATH=/opt/evenload/bin:/usr/bin:/bin")
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: the wheel in a bare root, about a minute" >&3 && skip "only with --long"; }
+    long "the wheel in a bare root, about a minute"
     bare_root "$root" --include=python3-venv
     cp "$WHEEL" "$root/root"
     command python3 - "$ROOT/action.yml" "$root/root" <<'END_OF_PYTHON'

@@ -77,10 +77,7 @@ stop_rank() {
 }
 
 @test "a rank that is stopped ends the run after --comm-timeout, and is named" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: a rank of run that stops" >&3
-        skip "takes 15 s"
-    }
+    long "a rank of run that stops"
     stop_rank own
     ! command -v mpirun >/dev/null || stop_rank mpirun
 }
@@ -173,10 +170,7 @@ END
 
 # k of 10: the interval for a repeat of the whole study holds the next one's speed-up. By chance one in ten goes of ten has less than 9.
 @test "intervals hold the repeat of the whole study in at least 9 of 10" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: eleven studies on 1 and 2 devices, about four minutes" >&3
-        skip "three to four minutes"
-    }
+    long "eleven studies on 1 and 2 devices, about four minutes"
     local go i
     for go in 1 2; do
         for i in {0..10}; do
@@ -211,6 +205,7 @@ live() {
 
 # Sixteen times: whatever a busy machine adds to one launch, all nine pairs point the same way.
 @test "regress: live, kernels of sixteen times their time are found" {
+    long "a regression of this machine, 15 s"
     live 16 --blocks 9 --metric step_median_ms,device_peak_bytes
     [[ $status -eq 1 ]] || show
     [[ $(json live.json '[c["verdict"] for c in d["cells"]]') == "['regression', 'same']" ]]

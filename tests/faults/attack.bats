@@ -3,10 +3,7 @@ load ../cli/common
 stderr='' # set by run
 
 @test "an attack of two minutes finds nothing" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: kills, limits, bad uses and fuzzed inputs, about two minutes" >&3
-        skip "takes minutes"
-    }
+    long "kills, limits, bad uses and fuzzed inputs, about two minutes"
     run "$BATS_TEST_DIRNAME/../../scripts/attack" --evenload "$EVENLOAD" --kills 40 --inputs 2000 --minutes 1
     [[ $status -eq 0 && ${lines[-1]} == "0 found" ]] || show
 }

@@ -75,10 +75,7 @@ one_card_a_rank() {
 }
 
 @test "a rank on a card that is stopped ends the job after --comm-timeout, and is named" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: a rank on a fake card that stops" >&3
-        skip "takes 10 s"
-    }
+    long "a rank on a fake card that stops"
     setup_cards
     local graph
     for graph in off on; do
