@@ -196,9 +196,9 @@ killed_rank_beside_a_stopped_mpirun() { # killed_rank_beside_a_stopped_mpirun SE
         launcher=own
         [[ $comm != mpi ]] || launcher=mpirun
         [[ $comm != mpi ]] || has_mpirun || continue
-        MODE=zero3 killed_rank --devices 2 --procs 2 --launcher $launcher --comm $comm
+        MODE=zero3 killed_rank --devices 2 --procs 2 --launcher $launcher --comm "$comm"
         rm -r r
-        SIGNAL=STOP MODE=zero3 ended_rank --devices 2 --procs 2 --launcher $launcher --comm $comm --comm-timeout 3s
+        SIGNAL=STOP MODE=zero3 ended_rank --devices 2 --procs 2 --launcher $launcher --comm "$comm" --comm-timeout 3s
         reason=$(json r/results.json 'd["trials"][0]["reason"]')
         [[ $reason == "the all_gather number "*" of rank "*"$comm communicator: "*"rank 1 "* ]] || { echo "$reason" && false; }
         rm -r r
