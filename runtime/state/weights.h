@@ -4,7 +4,7 @@
  *     el_safetensors_open(path, &file);
  *     el_weights_check(file, graph);                    before anything is trained: names and shapes, none left over
  *     config.weights = file;                            a shard reads what it owns of it (shard.c)
- *     el_train_save(worker, steps, path);               after training (runtime/train/save.h)
+ *     el_train_save(worker, steps, path);               after training (runtime/train/loop.c)
  *
  * Shapes: linear [outputs, inputs] on both sides. A convolution's channels are last here and second in files: [filters,
  * window, channels] is [filters, channels, window], [filters, k, k, channels] is [filters, channels, k, k]. With

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/half.h"
-#include "runtime/modes/pipeline/edge.h"
+#include "runtime/modes/pipeline/flight.h"
 #include "runtime/state/buffers.h"
 #include "runtime/train/session.h"
 #include "runtime/worker/copies.h"

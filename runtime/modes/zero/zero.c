@@ -8,8 +8,227 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/modes/zero/zero.h"
+#include "runtime/modes/mode.h"
+#include "runtime/modes/pipeline/flight.h"
 #include "runtime/state/buffers.h"
+#include "runtime/worker/copies.h"
+
+enum { EL_ZERO_NONE = -1 };
+
+struct el_zero_unit {
+    struct el_buffer *whole; /* before reduction; in zero1 across steps */
+    struct el_buffer *own;   /* this rank's reduced part: allocated in the step unless gradients are kept */
+    struct el_buffer *added; /* the same of a later micro-step or beside kept ones: to be added */
+    struct el_buffer *sent;  /* --comm-hook: what is reduced, in the hook's type */
+    int n_missing;
+    int reduced_op;
+};
+
+struct el_zero {
+    struct el_worker *worker;
+    const struct el_shard *shard;
+    int stage;
+    bool each;                     /* reduce each micro-step's gradients */
+    struct el_comm *comm, *across; /* with the ranks of the other parts, and of the same part; NULL: none */
+    struct el_zero_unit *units;
+    struct el_gathered *gathered; /* zero3's, else NULL */
+    struct el_line *line;
+    struct el_program *program;
+    struct el_view *grads;
+    int in_flight; /* the unit whose reduction is pending; EL_ZERO_NONE */
+};
+
+/* The type of whole gradients; reduced parts have the parameters' stored type. */
+static inline enum el_dtype el_zero_whole(const struct el_zero *zero)
+{
+    const struct el_train_config *config = zero->shard->config;
+    return zero->each ? el_config_computed(config) : el_config_stored(config);
+}
+static inline size_t el_zero_width(const struct el_zero *zero)
+{
+    return el_dtype_bytes(el_zero_whole(zero));
+}
+
+static inline const struct el_unit *el_zero_row(const struct el_zero *zero, int u)
+{
+    return &zero->shard->units->units[u];
+}
+
+static inline int64_t el_zero_part(const struct el_zero *zero, int u)
+{
+    return el_zero_row(zero, u)->count / zero->shard->units->n_pieces;
+}
+
+static inline bool el_zero_has(const struct el_zero *zero, int p, int u)
+{
+    return zero->shard->units->of[p] == u;
+}
+
+/* This rank's part of the unit's kept gradients; NULL: the step's own. */
+static inline struct el_buffer *el_zero_kept_part(const struct el_zero *zero, int u)
+{
+    return zero->stage > 1 ? zero->shard->grads[el_zero_row(zero, u)->first_param].buffer : NULL;
+}
+
+/* A unit's gradients (zero.c): allocated together, reduced and scattered during backward when all are ready.
+ * --comm-hook casts them before, and a rank's part after. */
+
+static enum el_dtype reduced_in(const struct el_zero *zero)
+{
+    return el_config_reduced(zero->shard->config);
+}
+
+static enum el_dtype kept_in(const struct el_zero *zero)
+{
+    return el_config_stored(zero->shard->config);
+}
+
+static struct el_buffer *alloc_part(struct el_zero *zero, int u, enum el_tag tag)
+{
+    struct el_buffer *buffer;
+    el_program_alloc(zero->program, zero->shard->device, tag,
+                     (size_t)el_zero_part(zero, u) * el_dtype_bytes(kept_in(zero)), "reduced gradients", &buffer);
+    return buffer;
+}
+
+static struct el_view own_part(const struct el_zero *zero, struct el_buffer *unit, int u, enum el_dtype dtype)
+{
+    return el_view_of(unit, (size_t)(zero->shard->piece * el_zero_part(zero, u)) * el_dtype_bytes(dtype));
+}
+
+static struct el_view find_result(struct el_zero *zero, int u)
+{
+    struct el_zero_unit *unit = &zero->units[u];
+    if (zero->stage == 1) return own_part(zero, unit->whole, u, kept_in(zero));
+    if (unit->own || el_zero_kept_part(zero, u)) {
+        if (!unit->own) unit->own = el_zero_kept_part(zero, u);
+        unit->added = alloc_part(zero, u, EL_TAG_WORKSPACE);
+        return el_view_of(unit->added, 0);
+    }
+    unit->own = alloc_part(zero, u, EL_TAG_GRAD);
+    return el_view_of(unit->own, 0);
+}
+
+/* Casts to the reduced type and frees the gradients. Returns the result. */
+static struct el_view cast_to_reduce(struct el_zero *zero, int u)
+{
+    struct el_zero_unit *unit = &zero->units[u];
+    const struct el_unit *row = el_zero_row(zero, u);
+    const size_t width = el_dtype_bytes(reduced_in(zero));
+    el_program_alloc_padded(zero->program, zero->shard->device, EL_TAG_BUCKET, (size_t)row->count * width,
+                            (size_t)row->padding * width, "gradients that are reduced", &unit->sent);
+    el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "cast gradients", el_zero_whole(zero),
+                        el_view_of(unit->whole, 0), reduced_in(zero), el_view_of(unit->sent, 0), row->count, 1);
+    if (zero->stage > 1) el_program_free(zero->program, unit->whole);
+    if (zero->stage > 1) unit->whole = NULL;
+    return el_view_of(unit->sent, 0);
+}
+
+static struct el_view reduced_part(const struct el_zero *zero, int u)
+{
+    const struct el_zero_unit *unit = &zero->units[u];
+    return own_part(zero, unit->sent ? unit->sent : unit->whole, u, reduced_in(zero));
+}
+
+static void cast_from_reduce(struct el_zero *zero, int u)
+{
+    struct el_zero_unit *unit = &zero->units[u];
+    if (reduced_in(zero) != kept_in(zero))
+        el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "cast reduced gradients", reduced_in(zero),
+                            reduced_part(zero, u), kept_in(zero), find_result(zero, u), el_zero_part(zero, u), 1);
+    el_program_free(zero->program, unit->sent);
+    unit->sent = NULL;
+}
+
+/* Waits for the pending unit's part, adds it to existing gradients, and frees the rest. */
+static void zero_settle(struct el_zero *zero)
+{
+    const int u = zero->in_flight;
+    if (u == EL_ZERO_NONE) return;
+    struct el_zero_unit *unit = &zero->units[u];
+    el_program_wait(zero->program, zero->shard->device, EL_STREAM_COMPUTE, unit->reduced_op);
+    cast_from_reduce(zero, u);
+    struct el_kernel_op add = {.head = {.label = "add to the gradients", .phase = EL_PHASE_REDUCE},
+                               .op = EL_OP_ADD,
+                               .dtype = kept_in(zero),
+                               .views = {el_view_of(unit->added, 0), el_view_of(unit->own, 0)},
+                               .args.d = {el_zero_part(zero, u)}};
+    zero->in_flight = EL_ZERO_NONE;
+    if (zero->stage == 1) return;
+    if (unit->added) el_program_kernel(zero->program, zero->shard->device, EL_STREAM_COMPUTE, &add, NULL);
+    el_program_free(zero->program, unit->added);
+    el_program_free(zero->program, unit->whole);
+    unit->added = unit->whole = NULL;
+}
+
+static void reduce(struct el_zero *zero, int u)
+{
+    struct el_zero_unit *unit = &zero->units[u];
+    char label[2 * EL_GRAPH_NAME_BYTES];
+    snprintf(label, sizeof label, "reduce_scatter %s",
+             *el_zero_row(zero, u)->name ? el_zero_row(zero, u)->name : "rest");
+    zero_settle(zero);
+    const bool casts = reduced_in(zero) != el_zero_whole(zero), casts_back = reduced_in(zero) != kept_in(zero);
+    const struct el_view data = casts ? cast_to_reduce(zero, u) : el_view_of(unit->whole, 0);
+    struct el_comm_op scatter = {.verb = EL_COMM_REDUCE_SCATTER,
+                                 .reduction = EL_COMM_AVERAGE,
+                                 .dtype = reduced_in(zero),
+                                 .count = (size_t)el_zero_part(zero, u),
+                                 .data = data,
+                                 .result = casts_back ? reduced_part(zero, u) : find_result(zero, u),
+                                 .label = label,
+                                 .phase = EL_PHASE_COMM},
+                      across = scatter;
+    across.verb = EL_COMM_ALL_REDUCE;
+    across.data = scatter.result;
+    across.result = (struct el_view){0};
+    across.label = "all_reduce across copies";
+    unit->reduced_op = EL_ZERO_NONE;
+    if (zero->comm)
+        el_comm_issue(zero->comm, zero->program, &scatter, &unit->reduced_op);
+    else if (scatter.result.buffer != data.buffer) /* the part is the whole */
+        el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "take the part", scatter.dtype, scatter.data,
+                            scatter.dtype, scatter.result, (int64_t)scatter.count, 1);
+    if (zero->across) {
+        el_comm_wait(zero->across, zero->program, unit->reduced_op);
+        el_comm_issue(zero->across, zero->program, &across, &unit->reduced_op);
+    }
+    zero->in_flight = u;
+    if (!zero->shard->config->overlap) zero_settle(zero);
+}
+
+/* Parameter `p`'s gradient is ready; the unit's last one starts the reduction. `zero`: the context. */
+static void zero_ready(void *context, int p)
+{
+    struct el_zero *zero = context;
+    const int u = zero->shard->units->of[p];
+    if (--zero->units[u].n_missing > 0) return;
+    zero->units[u].n_missing = el_zero_row(zero, u)->n_params;
+    reduce(zero, u);
+}
+
+/* Allocates gradients in their unit's memory, for `node`'s backward. */
+static void zero_place_grads(struct el_zero *zero, int u)
+{
+    for (int p = 0; p < zero->shard->graph->n_params; p++)
+        if (el_zero_has(zero, p, u))
+            zero->grads[p] =
+                el_view_of(zero->units[u].whole, (size_t)zero->shard->units->offset[p] * el_zero_width(zero));
+}
+
+static void zero_make_grads(struct el_zero *zero, const struct el_node *node)
+{
+    for (int i = 0; i < node->n_params; i++) {
+        const int u = zero->shard->units->of[node->params[i]];
+        const struct el_unit *row = el_zero_row(zero, u);
+        if (u == zero->in_flight) zero_settle(zero); /* from the micro-step before */
+        if (!row->trained || zero->units[u].whole) continue;
+        el_program_alloc_padded(zero->program, zero->shard->device, EL_TAG_GRAD,
+                                (size_t)row->count * el_zero_width(zero), (size_t)row->padding * el_zero_width(zero),
+                                "gradients of a unit", &zero->units[u].whole);
+        zero_place_grads(zero, u);
+    }
+}
 
 enum {
     SLOTS = ((1U << EL_SLOTS_MAX) - 1) << EL_STATE_SLOT,
@@ -37,7 +256,7 @@ static void before_node(void *context, struct el_program *program, const struct 
 {
     struct el_zero *zero = context;
     if (zero->gathered) el_gathered_before(zero->gathered, program, node, phase);
-    if (phase == EL_PHASE_BACKWARD) el_zero_make_grads(zero, node);
+    if (phase == EL_PHASE_BACKWARD) zero_make_grads(zero, node);
 }
 
 static void after_node(void *context, struct el_program *program, const struct el_node *node, enum el_phase phase)
@@ -56,7 +275,7 @@ static void begin(void *context, struct el_program *program, struct el_view *gra
         struct el_zero_unit *unit = &zero->units[u];
         *unit = (struct el_zero_unit){.whole = zero->stage == 1 ? unit->whole : NULL,
                                       .n_missing = el_zero_row(zero, u)->n_params};
-        if (unit->whole) el_zero_place_grads(zero, u);
+        if (unit->whole) zero_place_grads(zero, u);
     }
 }
 
@@ -65,7 +284,7 @@ static void finish(void *context, struct el_program *program, struct el_view *gr
 {
     struct el_zero *zero = context;
     (void)program;
-    el_zero_settle(zero);
+    zero_settle(zero);
     for (int p = 0; p < zero->shard->graph->n_params; p++) {
         const int u = zero->shard->units->of[p];
         struct el_zero_unit *unit = &zero->units[u];
@@ -112,7 +331,7 @@ static struct el_share_hooks hooks_of(struct el_zero *zero)
     return (struct el_share_hooks){.overwrite = true,
                                    .each = zero->each,
                                    .computed_grads = zero->each,
-                                   .grad_ready = el_zero_ready,
+                                   .grad_ready = zero_ready,
                                    .params = zero->gathered ? el_gathered_params(zero->gathered) : NULL,
                                    .before_node = before_node,
                                    .after_node = after_node,
