@@ -13,8 +13,6 @@
 
 struct el_batcher;
 
-
-
 struct el_team;
 
 static void batcher_close(struct el_batcher *batcher); /* NULL is legal */
@@ -110,7 +108,7 @@ static enum el_status prepare(struct el_batcher *batcher)
 }
 
 static enum el_status batcher_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
-                               struct el_batcher **batcher_p)
+                                   struct el_batcher **batcher_p)
 {
     int64_t size = el_dataset_size(dataset, spec->split), batch = spec->global_batch, n = size;
     EL_TRY(check_spec(spec));
@@ -261,7 +259,7 @@ static int64_t batcher_length(struct el_batcher *batcher, uint64_t step)
 }
 
 static enum el_status batcher_fill(struct el_batcher *batcher, uint64_t step, void *inputs, int32_t *labels,
-                               struct el_load_times *times)
+                                   struct el_load_times *times)
 {
     const int64_t begin_ns = el_clock_ns(), before_ns = times->read_ns + times->decode_ns;
     size_t row_bytes = batcher->row_bytes;
@@ -445,7 +443,7 @@ static enum el_status await_batch(struct el_team *team, struct slot *slot, uint6
 }
 
 static enum el_status team_take(struct el_team *team, uint64_t step, void *inputs, int32_t *labels,
-                            struct el_load_times *times, struct el_load_span *span)
+                                struct el_load_times *times, struct el_load_span *span)
 {
     const int64_t asked_ns = el_clock_ns();
     if (team->running && step != team->next) stop(team);
@@ -471,7 +469,7 @@ static enum el_status team_take(struct el_team *team, uint64_t step, void *input
 }
 
 static enum el_status team_open(const struct el_loading *loading, struct el_batcher *const *batchers,
-                            struct el_team **team_p)
+                                struct el_team **team_p)
 {
     struct el_team *team = calloc(1, sizeof *team);
     if (!team) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a loader's workers");

@@ -94,7 +94,7 @@ static void own_close(struct el_own_meeting *meeting)
 
 /* One rank's variables; the listener only for rank 0; `numbered` may be NULL. Returns their number. */
 static int own_variables(const struct el_own_meeting *meeting, int rank, int size, const char *numbered,
-                     char variables[EL_OWN_VARIABLES][EL_OWN_VARIABLE_BYTES])
+                         char variables[EL_OWN_VARIABLES][EL_OWN_VARIABLE_BYTES])
 {
     const size_t bytes = EL_OWN_VARIABLE_BYTES;
     int n = 0;

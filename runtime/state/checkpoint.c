@@ -56,7 +56,7 @@ static bool has_shape(const struct el_piece *piece)
 }
 
 static enum el_status piece_find(const struct el_safetensors *file, const char *key, const struct el_param *whole,
-                             struct el_piece *piece)
+                                 struct el_piece *piece)
 {
     double cut[EL_CHECKPOINT_PIECE] = {0, 0, 0, 0, -1};
     const struct el_stored_array *stored;

@@ -196,8 +196,7 @@ static enum el_status check_alive(void *owner, int rank)
     return el_fail(EL_ERR_PEER, "shm communicator: rank %d (process %d) is gone", rank, group->pids[rank]);
 }
 
-static const struct el_shared_ways ways = {
-    .place = shm_place, .address = shm_address, .check_alive = check_alive};
+static const struct el_shared_ways ways = {.place = shm_place, .address = shm_address, .check_alive = check_alive};
 
 static enum el_status open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
 {

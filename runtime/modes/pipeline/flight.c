@@ -27,8 +27,7 @@ struct el_view el_edge_receive(struct el_worker *worker, struct el_program *prog
 {
     struct el_comm_op op = message(worker, edge, tensor);
     struct el_device *device = worker->members[0].shard.device;
-    el_program_alloc(program, device, EL_TAG_ACTIVATION, edge_bytes(worker, edge->batch, tensor), op.label,
-                     buffer_p);
+    el_program_alloc(program, device, EL_TAG_ACTIVATION, edge_bytes(worker, edge->batch, tensor), op.label, buffer_p);
     op.verb = EL_COMM_RECV;
     op.result = el_view_of(*buffer_p, 0);
     op.join = true;
