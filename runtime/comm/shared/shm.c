@@ -67,7 +67,7 @@ static enum el_status shm_create(size_t bytes, bool huge, int *file_p)
 }
 
 /* An anonymous memory file: nothing is left behind. `huge`: uses reserved huge pages if any. */
-static enum el_status shm_open(int pid, int number, int *file_p)
+static enum el_status make_segment(int pid, int number, int *file_p)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, number);
@@ -137,7 +137,7 @@ static void *shm_address(void *owner, const struct el_shared_place *place)
 static enum el_status map_all(struct el_shm_group *group, const uint64_t *files, size_t stride, size_t bytes, int *file)
 {
     const struct el_shared *shared = &group->shared;
-    if (shared->rank != 0) EL_TRY(shm_open(group->pids[0], (int)files[0], file));
+    if (shared->rank != 0) EL_TRY(make_segment(group->pids[0], (int)files[0], file));
     return shm_map(group, *file, stride * (size_t)shared->size, stride * (size_t)shared->rank, bytes);
 }
 
@@ -284,7 +284,7 @@ static enum el_status join(struct el_shm_group *group, struct el_bootstrap *boot
     status = el_bootstrap_agree(bootstrap, status);
     if (status == EL_OK) status = el_bootstrap_broadcast(bootstrap, first, sizeof first);
     if (status == EL_OK) {
-        if (group->shared.rank != 0) status = shm_open(first[0], first[1], &file);
+        if (group->shared.rank != 0) status = make_segment(first[0], first[1], &file);
         if (status == EL_OK) status = enter(group, file);
         status = el_bootstrap_agree(bootstrap, status);
     }
@@ -317,7 +317,7 @@ static enum el_status join_part(struct el_shm_group *parent, struct el_shm_group
     if (group && group->shared.rank == 0) mine = create_segment(group->shared.size, &file);
     enum el_status status = el_shared_agree(&parent->shared, mine, (uint64_t)file, numbers);
     if (status == EL_OK) {
-        if (group && group->shared.rank != 0) mine = shm_open(parent->pids[leader], (int)numbers[leader], &file);
+        if (group && group->shared.rank != 0) mine = make_segment(parent->pids[leader], (int)numbers[leader], &file);
         if (group && mine == EL_OK) mine = enter(group, file);
         status = el_shared_agree(&parent->shared, mine, 0, NULL);
     }
