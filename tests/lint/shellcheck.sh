@@ -28,7 +28,10 @@ check() { # check NUMBER WORDS COMMAND...
 
 echo 1..2
 check 1 "${#scripts[@]} scripts" shellcheck "${scripts[@]}"
-if ((${#bats[@]} > 0)); then
+if [[ ${EVENLOAD_LONG-} != 1 ]]; then
+    echo "# long: shellcheck of the bats files, 10 s"
+    echo "ok 2 - bats files # SKIP only with --long"
+elif ((${#bats[@]} > 0)); then
     check 2 "${#bats[@]} bats files" shellcheck -s bats -e "$BATS_ALLOWS" "${bats[@]}"
 else
     echo "ok 2 - bats files # SKIP there are none"
