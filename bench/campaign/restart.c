@@ -29,11 +29,13 @@ static bool is_lost(const json_t *document)
     return el_json_is(document, "status", "failed") || el_json_is(document, "status", "timeout");
 }
 
+/* The rank that "was killed by" a signal, else the last one named: who waited for it is named before it. */
 static int rank_of(const char *reason)
 {
-    int rank = -1;
+    static const char killed[] = " was killed by";
+    int rank = -1, end = 0;
     for (const char *at = strstr(reason, "rank "); at; at = strstr(at + 1, "rank "))
-        if (sscanf(at, "rank %d", &rank) == 1 && strstr(at, "killed by") != NULL) break;
+        if (sscanf(at, "rank %d%n", &rank, &end) == 1 && !strncmp(at + end, killed, sizeof killed - 1)) break;
     return rank;
 }
 
