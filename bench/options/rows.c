@@ -305,8 +305,8 @@ static const struct el_option_row rows_after[] = {
     {SET, "resume", "DIR", AT(TEXT, resume), RUN,
      "go on from the last checkpoint of a folder, or from DIR/step-N, in any mode and on any number of devices"},
     {SET, "max-restarts", "N", AT(INT, max_restarts), RUN,
-     "with --checkpoint: start the job again, from its last checkpoint, up to N times after a rank was lost",
-     DEFAULT("0"), RANGE(0, 1000)},
+     "start the job again, from its last checkpoint, up to N times after a rank was lost", DEFAULT("0"),
+     RANGE(0, 1000)},
     {SET, "elastic", "MIN:MAX", AT(TEXT, elastic), RUN,
      "with --checkpoint restarts: on the devices that are left, at least MIN, and on up to MAX again when a file "
      "DIR/come "

@@ -86,7 +86,8 @@ void el_option_keys(const struct el_option_row *row, char *text, size_t bytes)
     *text = 0;
     for (int i = 0; i < N; i++)
         if (!strcmp(table[i].name, row->name)) el_text_append(text, bytes, "%s%s", *text ? "|" : "", table[i].key);
-    if (!bare_value(row, el_option_within(row->name)->key)) el_text_append(text, bytes, "=%s", row->argument);
+    const char *bare = bare_value(row, el_option_within(row->name)->key);
+    if (!bare || !strcmp(bare, row->initial)) el_text_append(text, bytes, "=%s", row->argument);
 }
 
 void el_option_add_words(const struct el_option_row *row, char *words, size_t bytes)
