@@ -20,15 +20,19 @@ static void print_item(FILE *file, const char *left, const char *words)
 static void print_row(FILE *file, const struct el_option_row *row, unsigned command)
 {
     const char *initial = el_option_initial(row, command);
-    char left[64], right[512], letter[8] = "", keys[48];
+    char left[64], right[512], letter[8] = "", keys[48] = "=";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    if (el_option_is_within(row, command))
-        el_option_keys(row, keys, sizeof keys), snprintf(left, sizeof left, "  %s", keys);
-    else
-        snprintf(left, sizeof left, "%s--%s %s", letter, row->name, row->argument ? row->argument : "");
-    bool noted = row->choices || *initial;
-    snprintf(right, sizeof right, "%s%s%s%s%s%s%s", row->help, noted ? " (" : "", row->choices ? row->choices : "",
-             row->choices && *initial ? "; " : "", *initial ? "default: " : "", initial, noted ? ")" : "");
+    snprintf(left, sizeof left, "%s--%s %s", letter, row->name, row->argument ? row->argument : "");
+    if (el_option_is_within(row, command)) {
+        el_option_keys(row, keys, sizeof keys);
+        snprintf(left, sizeof left, "  %s", keys);
+    }
+    /* A word by itself, on or not there, has no values to choose. */
+    const bool word = !strchr(keys, '=') && row->choices && strchr(row->choices, '|') == strrchr(row->choices, '|');
+    const bool noted = !word && (row->choices || *initial);
+    snprintf(right, sizeof right, "%s%s%s%s%s%s%s", row->help, noted ? " (" : "",
+             noted && row->choices ? row->choices : "", noted && row->choices && *initial ? "; " : "",
+             noted && *initial ? "default: " : "", noted ? initial : "", noted ? ")" : "");
     print_item(file, left, right);
 }
 

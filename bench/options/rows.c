@@ -201,8 +201,8 @@ static const struct el_option_row before_sizes[] = {
      "as in PyTorch. on: the optimizer updates all parameters in one launch, and adam has a temporary of each at once; "
      "off: one parameter after another, and two temporaries of it; auto: on for cuda devices",
      CHOICES("auto|off|on"), DEFAULT("auto")},
-    {TRAINING, "dtype", "TYPE", AT(CHOICE, train.dtype), OF_TRIALS | PLAN,
-     "number type; f64 uses the reference kernels", CHOICES("f32|f64"), DEFAULT("f32")},
+    {TRAINING, "dtype", "TYPE", AT(CHOICE, train.dtype), OF_TRIALS | PLAN, "all in f64, by the reference kernels",
+     CHOICES("f32|f64"), DEFAULT("f32")},
     {TRAINING, "precision", "HOW", AT(CHOICE, train.model.precision), OF_TRIALS | PLAN,
      "f32: all in f32; bf16: matrix work in bf16, as torch.autocast; bf16-pure: parameters and activations in "
      "bf16, the optimizer's state in f32; bf16-mixed: weights and state in f32, a copy of the weights and activations "
@@ -226,7 +226,7 @@ static const struct el_option_row before_sizes[] = {
      "--procs, "
      "or 1)"},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
-     "GPUs: matrix products in TF32 (10-bit mantissa) instead of f32", CHOICES("off|on"), DEFAULT("off")},
+     "GPUs: as f32, with matrix products in TF32 (10-bit mantissa)", CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "seed", "N", AT(SEED, train.seed),
      COMPARE | RUN | RECOVER | REGRESS | SCALE | IMBALANCE | DATA | EXPLAIN,
      "random seed: weights, dropout, shuffling, synthetic data, order of trials", DEFAULT("1"),
@@ -260,8 +260,8 @@ static const struct el_option_row rows_after[] = {
      "own in ddp (as PyTorch's collate functions do), so that steps and ranks differ",
      CHOICES("model|batch"), DEFAULT("model")},
     {SET, "bucket-lengths", "HOW", AT(SWITCH, train.bucket_lengths), OF_TRIALS,
-     "textcnn: on: batches of sentences of similar length, in random order, so that --lengths pad=batch pads less",
-     CHOICES("off|on"), DEFAULT("off")},
+     "textcnn: batches of sentences of similar length, in random order, so that pad=batch pads less", CHOICES("off|on"),
+     DEFAULT("off")},
     {SET, "data-in", "WHERE", AT(SWITCH, in_files), OF_TRIALS,
      "memory: the set is read and decoded before training; disk: each batch reads and decodes its own samples",
      CHOICES("memory|disk"), DEFAULT("memory"), OTHERWISE({DATA, "disk"})},
