@@ -192,7 +192,7 @@ by_cublas() {
     while read -r mode; do
         cards=2
         [[ $mode != single ]] || cards=1
-        small=(--features 64 --hidden 64,64)
+        small=(--features 64 --hidden '64,64')
         [[ ${EVENLOAD_LONG:-} != 1 && $mode != ddp ]] || small=() # whose gradients fill two buckets
         for steps in 3 8; do
             rm -rf "report.$steps" out
