@@ -263,6 +263,11 @@ static enum el_status check(const struct recover *recover)
 {
     struct el_options run = *recover->options;
     struct el_trial_set set;
+    if (*run.checkpoint)
+        return el_fail(EL_ERR_INVALID,
+                       "--checkpoint %.60s: recover keeps its checkpoints in --out: leave the folder out",
+                       run.checkpoint);
+    snprintf(run.checkpoint, sizeof run.checkpoint, "checkpoints"); /* any: nothing is written here */
     run.repeats = 1;
     el_text_append(run.inject, sizeof run.inject, "%s%s", *run.inject ? "," : "", recover->falls);
     EL_TRY(el_trials_resolve(EL_CMD_RUN, &run, &set));

@@ -69,7 +69,7 @@ static const struct el_command_row commands[] = {
      "detect the loss, to start again, to load and to catch up, goodput, what checkpoints cost, and the interval "
      "between them that loses least.",
      "  evenload recover --mode ddp --kill 1@50%              half way through 105 steps\n"
-     "  evenload recover --mode zero3 --model gpt --kill 1@40,0@80 --checkpoint-every 10\n"
+     "  evenload recover --mode zero3 --model gpt --kill 1@40,0@80 --checkpoint every=10\n"
      "  evenload recover --stop 1@50% --comm-timeout 2 --mtbf 24h\n",
      el_cmd_recover},
     {EL_CMD_IMBALANCE, JOBS, "which device holds more memory, and of what",

@@ -215,7 +215,7 @@ static void find_reason(const struct launch *launch, char reason[REASON_BYTES])
     snprintf(reason, REASON_BYTES, "%.600s", said ? said : result->ok ? "ended without a result" : result->reason);
 }
 
-/* On a full disk the worker's log may lack the reason. */
+/* On a full disk the worker's log may not have the reason. */
 static enum el_status fail_unwritten(const struct launch *launch)
 {
     char reason[REASON_BYTES];

@@ -31,7 +31,7 @@ enum el_status el_restart_measure(const struct el_runner *runner, struct el_tria
                                   json_t **document_p);
 enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p);
 
-/* Whether another launch may succeed: yes except for lack of memory. NULL: no launch yet. */
+/* Whether another launch may succeed: not after memory ran out. NULL: no launch yet. */
 bool el_runner_may_pass(const json_t *document);
 
 /* SIGINT, SIGTERM and SIGHUP (unless ignored) set a flag that ends the launch in progress. */

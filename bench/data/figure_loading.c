@@ -1,4 +1,4 @@
-/* Lanes of the last steps, without workers and with the recommended number (else the most measured). */
+/* Lanes of the last steps: without workers, and with the recommended number of them, or the largest one measured. */
 #include <math.h>
 #include <string.h>
 

@@ -12,7 +12,7 @@
 
 static const double LATE_PCT = 50, LATE_RATIO = 0.05; /* of calls, and of their time: limits for naming a rank */
 
-/* NCCL's names and nccl-tests'. Lines lack reduction, type and root. */
+/* NCCL's names and nccl-tests'. The lines have no reduction, type or root. */
 static const struct {
     const char *theirs, *ours, *redop;
 } collectives[] = {{"AllReduce", "all_reduce", "?"},

@@ -36,8 +36,8 @@ static const struct el_option_within table[] = {
     {"elastic-batch", "elastic", "batch", false},
     {"eval", "epochs", "eval", false},
     {"sort", "profile", "sort", false},
-    {"launch", "launcher", "rank", true},
-    {"launch", "launcher", "self", true},
+    {"launch", "launcher", "rank", false},
+    {"launch", "launcher", "self", false},
     {"comm-check", "comm", "check", false},
     {"control-pairs", "control", "pairs", false},
 };
@@ -94,7 +94,7 @@ void el_option_add_words(const struct el_option_row *row, char *words, size_t by
 {
     for (int i = 0; i < N; i++) {
         const struct el_option_row *inner = el_option_find(table[i].name, strlen(table[i].name));
-        if (!strcmp(table[i].in, row->name) && bare_value(inner, table[i].key))
+        if (!strcmp(table[i].in, row->name) && (inner->commands & row->commands) && bare_value(inner, table[i].key))
             el_text_append(words, bytes, "|%s", table[i].key);
     }
 }
@@ -119,6 +119,25 @@ static const struct el_option_row *row_of_part(unsigned command, const char *in,
         if (*value_p) return row;
     }
     return NULL;
+}
+
+/* Fails if a part of the outer option's own value was meant for an option within it: one that only other commands take,
+ * or none. A text may have a = of its own. */
+static enum el_status check_own_part(unsigned command, const struct el_option_row *outer, const char *part,
+                                     size_t length)
+{
+    const char *unused;
+    char keys[256] = "";
+    const struct el_option_row *row = row_of_part(EL_CMD_ALL, outer->name, part, length, &unused);
+    if (row)
+        return el_fail(EL_ERR_INVALID, "--%s %.*s is an option of 'evenload %s', not of '%s'", outer->name, (int)length,
+                       part, el_command_name(row->commands), el_command_name(command));
+    for (int i = 0; i < N; i++)
+        if (!strcmp(table[i].in, outer->name) && el_option_of_command(command, table[i].name))
+            el_text_append(keys, sizeof keys, "%s%s", *keys ? ", " : "", table[i].key);
+    if (!*keys || outer->kind == EL_OPTION_TEXT || !memchr(part, '=', length)) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--%s: '%.*s' is nothing within its value (there is: %s)", outer->name, (int)length,
+                   part, keys);
 }
 
 /* Names the option as it was written. */
@@ -160,6 +179,7 @@ enum el_status el_option_take_within(unsigned command, const struct el_option_ro
         size_t length = strcspn(at, ",");
         const struct el_option_row *inner = row_of_part(command, row->name, at, length, &value);
         if (!inner) {
+            EL_TRY(check_own_part(command, row, at, length));
             el_text_append(rest, bytes, "%s%.*s", *rest ? "," : "", (int)length, at);
             at += length + (at[length] == ',');
             continue;
@@ -170,7 +190,7 @@ enum el_status el_option_take_within(unsigned command, const struct el_option_ro
         while (*end && !row_of_part(command, row->name, end + 1, strcspn(end + 1, ","), &other) &&
                strcspn(end + 1, "=") >= strcspn(end + 1, ","))
             end += 1 + strcspn(end + 1, ",");
-        const bool bare = value < at || value > end;
+        const bool bare = !memchr(at, '=', length);
         snprintf(own, sizeof own, "%.*s", bare ? (int)strlen(value) : (int)(end - value), value);
         EL_TRY(set_within(command, inner, own, options));
         any = true;

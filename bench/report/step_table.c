@@ -1,4 +1,4 @@
-/* Tables of steps, costs, accuracy, padding, hooks and ops. Control blocks are other steps than the measured ones. */
+/* Tables of steps: costs, arithmetic, axes, padding, ops. Control blocks are other steps than the measured ones. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -149,67 +149,6 @@ void el_report_recorder(const json_t *run, FILE *out)
     const struct el_table table = {.columns = cost_columns, .out = out};
     el_table_list(&table, "\nWhat recording costs: A/B blocks of further steps with the recorder and without\n",
                   el_json_with(json_object_get(run, "trials"), "recorder.toggled_us"));
-}
-
-/* clang-format off */
-#define EPOCH_COLUMNS \
-    EL_SHOWN("mode", -9, el_report_mode), EL_SHOWN("global batch", -14, el_table_batch), \
-    EL_COUNT("epochs", 7, "reached.epochs"), EL_FIGURE("s per epoch", 13, "reached.epoch_s"), \
-    EL_PERCENT("held-out %", 12, "reached.best_pct"), EL_FIGURE("after s", 9, "reached.after_s"), \
-    EL_PERCENT("test %", 8, "reached.test_pct")
-/* clang-format on */
-const struct el_column el_report_epoch_columns[] = {EPOCH_COLUMNS, EL_NO_MORE};
-const struct el_column el_report_token_epoch_columns[] = {
-    EPOCH_COLUMNS, EL_FIGURE("loss", 8, "reached.loss"), EL_FIGURE("perplexity", 11, "reached.perplexity"),
-    EL_FIGURE("bits/byte", 10, "reached.bits_per_byte"), EL_NO_MORE};
-
-static json_t *reached(const json_t *trial)
-{
-    static const char *const of_tokens[] = {"loss", "perplexity", "bits_per_byte", NULL};
-    const json_t *epochs = json_object_get(trial, "epochs"), *test = json_object_get(trial, "evaluation");
-    const json_t *held_out = NULL;
-    double seconds = 0, best = NAN, after = NAN;
-    size_t n = json_array_size(epochs);
-    EL_EACH(epoch, epochs) {
-        double accuracy = el_json_number(epoch, "held_out_accuracy");
-        seconds += el_json_number(epoch, "seconds");
-        if (!(accuracy > best) && !isnan(best)) continue;
-        best = accuracy;
-        after = seconds;
-        held_out = json_object_get(epoch, "held_out");
-    }
-    json_t *row =
-        el_json_of(EL_KEY("epochs", (int)n), EL_KEY("epoch_s", seconds / (double)n), EL_KEY("best_pct", 100 * best),
-                   EL_KEY("after_s", after), EL_KEY("test_pct", 100 * el_json_number(trial, "accuracy")));
-    el_json_copy(row, json_is_object(test) ? test : held_out, of_tokens);
-    return row;
-}
-
-json_t *el_report_epoch_rows(const json_t *all)
-{
-    json_t *trials = el_json_with(all, "epochs.0"), *rows = json_array();
-    EL_EACH(trial, trials) {
-        json_t *row = json_copy(trial);
-        json_object_set_new(row, "reached", reached(trial));
-        json_array_append_new(rows, row);
-    }
-    json_decref(trials);
-    return rows;
-}
-
-void el_report_epochs(const json_t *run, FILE *out)
-{
-    const json_t *trials = json_object_get(run, "trials");
-    const bool tokens = el_report_of_tokens(trials);
-    const struct el_table table = {.columns = tokens ? el_report_token_epoch_columns : el_report_epoch_columns,
-                                   .out = out};
-    el_table_list(
-        &table,
-        tokens ? "\nAccuracy, and loss of a token (nat), in the first launch: best epoch by held-out tokens, and the\n"
-                 "training until its end; loss is on the test set, or without one on held-out tokens\n"
-               : "\nAccuracy in the first launch: best epoch by held-out samples, and the training until its "
-                 "end\n",
-        el_report_epoch_rows(trials));
 }
 
 const struct el_column el_report_arithmetic_columns[] = {
@@ -411,58 +350,6 @@ void el_report_lengths(const json_t *run, FILE *out)
         if (!any) el_table_heads(&of_devices, EL_TABLE_BOLD);
         any = true;
         put_trial(&of_trials, &of_devices, trial);
-    }
-}
-
-enum { TEXT_BYTES = 256, NAME_BYTES = 64 };
-
-static double loss_after(const json_t *trial, size_t n)
-{
-    return n > 0 ? json_number_value(json_array_get(json_object_get(trial, "loss"), n - 1)) : NAN;
-}
-
-static void append_loss(const json_t *trial, const json_t *base, char *text)
-{
-    size_t n = json_array_size(json_object_get(trial, "loss")), n_base = json_array_size(json_object_get(base, "loss"));
-    if (n_base < n) n = n_base;
-    double loss = loss_after(trial, n), without = loss_after(base, n);
-    if (json_is_true(json_object_get(trial, "simulated")) || !(loss > 0 && without > 0)) return;
-    el_text_append(text, TEXT_BYTES, "; loss %.4g after %zu steps, not %.4g", loss, n, without);
-}
-
-static void say(const json_t *trial, const json_t *base, FILE *out)
-{
-    char name[NAME_BYTES], base_name[NAME_BYTES], bytes[EL_FIGURE_BYTES], text[TEXT_BYTES] = "";
-    size_t n;
-    struct el_interval ratio = el_report_ratio(trial, base, &n);
-    const char *doubt = el_report_doubt(trial) ? el_report_doubt(trial) : el_report_doubt(base);
-    el_table_mode(trial, name, sizeof name);
-    el_table_mode(base, base_name, sizeof base_name);
-    if (ratio.centre > 0) el_text_append(text, TEXT_BYTES, "; %.2f times the samples/s", ratio.centre);
-    if (ratio.valid) el_text_append(text, TEXT_BYTES, " (%.3f to %.3f)", ratio.low, ratio.high);
-    append_loss(trial, base, text);
-    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s against %s at batch %.0f: %s times the bytes sent%s.%s%s%s",
-                name, base_name, el_json_number(trial, "global_batch"),
-                el_text_figure(el_json_number(trial, "comm.bytes") / el_json_number(base, "comm.bytes"), bytes), text,
-                doubt ? " Times are suspect: " : "", doubt ? doubt : "", doubt ? "." : "");
-}
-
-static bool is_there(const json_t *trial)
-{
-    return el_report_is_ok(trial) && el_json_number(trial, "comm.bytes") > 0;
-}
-
-void el_report_hooks(const json_t *run, FILE *out)
-{
-    static const char *const but[] = {"comm_hook", NULL};
-    const json_t *trials = json_object_get(run, "trials");
-    EL_EACH(trial, trials) {
-        const json_t *base = NULL;
-        EL_EACH(other, trials) {
-            bool none = el_json_is(other, "config.comm_hook", "none");
-            if (is_there(other) && el_report_are_like(trial, other, but) && (!base || none)) base = other;
-        }
-        if (is_there(trial) && base && base != trial) say(trial, base, out);
     }
 }
 

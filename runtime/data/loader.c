@@ -1,4 +1,5 @@
 /* The loader: one member's batches in order, made on demand or by workers. */
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -621,4 +622,66 @@ void el_loader_reset(struct el_loader *loader)
 {
     loader->times = (struct el_load_times){0};
     loader->n_spans = 0;
+}
+
+/* Hashed bags of words, scaled to unit L2 norm, without signs, so that a sentence cannot cancel to zero. */
+
+/* By id, because a dummy set has no texts. SplitMix64's finaliser. */
+static int32_t bin_of(int32_t id, int64_t features)
+{
+    uint64_t x = (uint64_t)id * 0x9E3779B97F4A7C15u;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return (int32_t)((x ^ x >> 31) % (uint64_t)features);
+}
+
+/* The sum of squared counts is the sum over tokens of their bin's count. */
+static double scale_of(const int32_t *bins, int64_t length, int32_t *counts)
+{
+    double squares = 0;
+    for (int64_t t = 0; t < length; t++) counts[bins[t]]++;
+    for (int64_t t = 0; t < length; t++) squares += counts[bins[t]];
+    for (int64_t t = 0; t < length; t++) counts[bins[t]] = 0;
+    return 1 / sqrt(squares);
+}
+
+void el_features_row(const int32_t *tokens, int64_t length, int64_t features, int32_t *bins, int32_t *counts,
+                     enum el_dtype dtype, void *row)
+{
+    memset(row, 0, (size_t)features * (dtype == EL_F64 ? sizeof(double) : sizeof(float)));
+    for (int64_t t = 0; t < length; t++) bins[t] = bin_of(tokens[t], features);
+    const double scale = scale_of(bins, length, counts);
+    if (dtype == EL_F64) {
+        for (int64_t t = 0; t < length; t++) ((double *)row)[bins[t]] += scale;
+    } else {
+        for (int64_t t = 0; t < length; t++) ((float *)row)[bins[t]] += (float)scale;
+    }
+}
+
+/* Sorted by length, cut into batches, which are shuffled. Equal lengths keep the shuffle's order, so that epochs
+ * differ. */
+
+static int64_t length_of(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t position)
+{
+    return el_dataset_sample(dataset, spec->split, position).length;
+}
+
+size_t el_sorting_bytes(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t steps)
+{
+    return (size_t)(steps * (spec->global_batch + 1) + el_dataset_info(dataset)->seq + 2) * sizeof(int64_t);
+}
+
+/* Counting sort, which is stable. */
+void el_sort_batches(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t steps, int64_t epoch,
+                     int64_t *scratch, int64_t *order)
+{
+    const int64_t batch = spec->global_batch, n = steps * batch, seq = el_dataset_info(dataset)->seq;
+    int64_t *sorted = scratch, *batches = sorted + n, *begins = batches + steps; /* begins: [seq + 2] by length */
+    memset(begins, 0, (size_t)(seq + 2) * sizeof *begins);
+    for (int64_t i = 0; i < n; i++) begins[length_of(dataset, spec, order[i]) + 1]++;
+    for (int64_t length = 0; length <= seq; length++) begins[length + 1] += begins[length];
+    for (int64_t i = 0; i < n; i++) sorted[begins[length_of(dataset, spec, order[i])]++] = order[i];
+    el_permute(steps, ~spec->seed, epoch, batches); /* another seed than the samples' shuffle */
+    for (int64_t b = 0; b < steps; b++)
+        memcpy(order + b * batch, sorted + batches[b] * batch, (size_t)batch * sizeof *order);
 }

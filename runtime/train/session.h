@@ -98,6 +98,9 @@ enum { EL_WEIGHT_ROWS = 1U << EL_STATE_PARAM | 1U << EL_STATE_BUFFER | 1U << EL_
 /* State rows of a checkpoint: all but gradients. */
 enum { EL_KEPT_ROWS = (1U << EL_STATE_COUNT) - 1 - (1U << EL_STATE_GRAD) };
 
+/* Weights and buffers in the configuration's type after `steps` steps. Blocking, between steps. Collective: all
+ * workers; the first one writes. */
+enum el_status el_train_save(struct el_worker *worker, int64_t steps, const char *path);
 /* checkpoint.c: before the first step; after each step, if one is due; at the end (`status` and the return value:
  * training's result, unless closing itself fails). Collective. */
 enum el_status el_run_open_checkpoints(struct el_run *run);

@@ -237,7 +237,7 @@ END
 
 @test "recover: a table, a picture and one document" {
     with_gnuplot
-    run --separate-stderr "$EVENLOAD" recover "${TOY[@]}" --data dummy --batch 8 --steps 60 --checkpoint-every 10 --launcher own --repeats 2 --kill 1@50% --mtbf 24h --out r
+    run --separate-stderr "$EVENLOAD" recover "${TOY[@]}" --data dummy --batch 8 --steps 60 --checkpoint every=10 --launcher own --repeats 2 --kill 1@50% --mtbf 24h --out r
     [[ $status -eq 0 && $output == *"After the restart losses and weights equal those of the undisturbed job, bit for bit."*"Next: "* && $output == *"kill "* ]] || show
     [[ $(json r/recover.json '(d["same_losses"], d["same_weights"], len(d["falls"]), d["falls"][0]["step"], d["falls"][0]["detect_s"] < 2, d["falls"][0]["restart_s"] < 5, 0 < d["goodput"] < 1, len(d["intervals"]), d["intervals"][0]["mtbf_s"])') == "(True, True, 1, 32, True, True, True, 1, 86400.0)" ]] ||
         { cat r/recover.json && return 1; }
@@ -247,6 +247,8 @@ END
     [[ ! -e r/plots/recover.dat || -s r/plots/recover.png ]] || ! command -v gnuplot
     [[ $(json r/undisturbed-1/results.json 'd["trials"][0]["command"]') != *--checkpoint* ]] # it would be refused
     refuses "--kill 1@500: give RANK@STEP" "$EVENLOAD" recover "${TOY[@]}" --data dummy --kill 1@500
+    refuses "--checkpoint every=x: give steps" "$EVENLOAD" recover "${TOY[@]}" --data dummy --checkpoint every=x
+    refuses "leave the folder out" "$EVENLOAD" recover "${TOY[@]}" --data dummy --checkpoint ck
     refuses "--kill x: give RANK@STEP" "$EVENLOAD" recover "${TOY[@]}" --kill x
     refuses "there is no device 3" "$EVENLOAD" recover "${TOY[@]}" --data dummy --kill 3@5 --devices 2
 }
