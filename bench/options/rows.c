@@ -294,7 +294,7 @@ static const struct el_option_row rows_after[] = {
      "safetensors file of initial weights, by PyTorch's names and shapes; what it lacks is drawn by --seed"},
     {SET, "save", "FILE", AT(TEXT, save), RUN,
      "write the weights to a safetensors file: those after the last measured step, with --epochs of the best epoch"},
-    {SET, "checkpoint", "DIR", AT(TEXT, checkpoint), RECOVER, "how checkpoints are written, in recover's own folder"},
+    {SET, "checkpoint", "HOW", AT(TEXT, checkpoint), RECOVER, "how checkpoints are written, in recover's own folder"},
     {SET, "checkpoint", "DIR", AT(TEXT, checkpoint), RUN,
      "write checkpoints into a folder (DIR/step-20, ...): weights, optimizer's state and place in the data"},
     {SET, "checkpoint-every", "WHEN", AT(TEXT, checkpoint_every), RUN | RECOVER,
