@@ -73,7 +73,6 @@ static enum el_status launch_all(const struct el_options *options, int gpus, con
     char data[EL_PATH_BYTES];
     el_store_path(store, data, DATA);
     EL_TRY(el_verify_write_data(data));
-    el_runner_catch_signals();
     for (int b = 0; b < 2; b++) {
         if (el_backend_facts(backends[b]).gpu && gpus == 0) continue;
         for (int procs = 1; procs <= (options->pairs ? 1 : EL_VERIFY_MOST) && !el_runner_interrupted(); procs++)
@@ -95,33 +94,37 @@ static json_t *take_pairs(json_t *cells)
     return NULL;
 }
 
-static enum el_status show(const struct el_options *options, const struct el_store *store, json_t *cells,
-                           double seconds)
+/* The command's document; steals `cells` and `disturbances`. */
+static json_t *document_of(bool quick, json_t *cells, json_t *disturbances, double seconds)
 {
     const bool interrupted = el_runner_interrupted();
-    json_t *pairs = take_pairs(cells);
-    size_t failed = el_verify_count(cells, "failed"), ok = el_verify_count(cells, "ok");
+    json_t *pairs = take_pairs(cells), *checks = disturbances ? disturbances : cells;
+    const size_t failed = el_verify_count(cells, "failed"), missed = el_verify_count(disturbances, "missed");
+    const size_t ok = el_verify_count(cells, "ok"), found = el_verify_count(disturbances, "found");
+    return json_pack("{s:b, s:b, s:I, s:I, s:I, s:b, s:f, s:o*, s:o*, s:o, s:o}", "passed",
+                     failed + missed == 0 && !interrupted, "interrupted", interrupted, "checks",
+                     (json_int_t)(ok + failed + found + missed), "failed", (json_int_t)(failed + missed), "unserved",
+                     (json_int_t)(el_verify_count(checks, "unserved") + el_verify_count(checks, "skipped")), "quick",
+                     quick, "seconds", seconds, "pairs", pairs, "disturbances", disturbances, "environment",
+                     el_environment(), "cells", cells);
+}
+
+static enum el_status show(const struct el_options *options, const struct el_store *store, const json_t *document)
+{
+    const bool failed = el_json_number(document, "failed") > 0;
     char path[EL_PATH_BYTES];
-    json_t *document =
-        json_pack("{s:b, s:b, s:I, s:I, s:I, s:b, s:f, s:o*, s:o, s:O}", "passed", (int)(failed == 0 && !interrupted),
-                  "interrupted", (int)interrupted, "checks", (json_int_t)(ok + failed), "failed", (json_int_t)failed,
-                  "unserved", (json_int_t)el_verify_count(cells, "unserved"), "quick", (int)options->quick, "seconds",
-                  seconds, "pairs", pairs, "environment", el_environment(), "cells", cells);
     el_store_path(store, path, "verify.json");
-    enum el_status status = el_write_json(document, path);
-    if (status == EL_OK && options->json) status = el_print_json(document, stdout);
-    if (status == EL_OK && !options->json) {
-        el_verify_print(cells, json_object_get(document, "pairs"), stdout);
-        el_verify_say(document, stdout);
-        fputs(".\n", stdout);
-    }
-    json_decref(document);
-    if (status != EL_OK || options->json) return status;
+    EL_TRY(el_write_json(document, path));
+    if (options->json) return el_print_json(document, stdout);
+    el_verify_print(document, stdout);
+    el_verify_say(document, stdout);
+    fputs(".\n", stdout);
     el_text_line(stdout, "%s", path);
     printf("\nNext: %s %s\n", el_program_word(),
-           failed           ? "devices    (what this build found; the cells' commands are in the file above)"
-           : options->quick ? "verify    (every number of devices and optimizer)"
-                            : "compare");
+           failed && options->disturb ? "verify --disturb    (on a quiet machine)"
+           : failed                   ? "devices    (what this build found; the cells' commands are in the file above)"
+           : options->quick           ? "verify    (every number of devices and optimizer)"
+                                      : "compare");
     return EL_OK;
 }
 
@@ -135,24 +138,42 @@ static void forget(const struct el_store *store)
     el_store_discard(store);
 }
 
+/* --disturb has trials of its own. */
+static enum el_status check_options(const struct el_options *options)
+{
+    static const char *const others[] = {"quick", "pairs", "modes", "inject", "comm"};
+    for (int i = 0; options->disturb && i < 5; i++)
+        if (el_option_given(options, others[i]))
+            return el_fail(EL_ERR_INVALID, "--disturb runs trials of its own: leave out --%s", others[i]);
+    return EL_OK;
+}
+
 enum el_status el_cmd_verify(struct el_options *options, int *exit_status_p)
 {
     struct el_store store = {.locked = false};
-    json_t *cells = json_array();
+    json_t *cells = json_array(), *disturbances = options->disturb ? json_array() : NULL;
     int64_t begin_ns = el_clock_ns();
     struct el_inject injects[EL_MEMBERS_MAX];
     int gpus;
-    enum el_status status = el_device_gpus(&gpus);
+    enum el_status status = check_options(options);
+    if (status == EL_OK) status = el_device_gpus(&gpus);
     if (status == EL_OK) status = el_inject_parse(options->inject, EL_VERIFY_MOST, injects);
     if (status == EL_OK) status = el_store_create(options->out, "verify", &store);
-    if (status == EL_OK) status = launch_all(options, gpus, &store, cells);
+    if (status == EL_OK) el_runner_catch_signals();
+    if (status == EL_OK)
+        status = options->disturb ? el_verify_disturb(options, store.dir, disturbances)
+                                  : launch_all(options, gpus, &store, cells);
     if (status == EL_OK) {
         el_verify_judge(cells);
-        if (el_verify_count(cells, "failed")) *exit_status_p = EL_EXIT_TRIAL;
-        status = show(options, &store, cells, (double)(el_clock_ns() - begin_ns) * 1e-9);
+        json_t *document = document_of(options->quick, cells, disturbances, (double)(el_clock_ns() - begin_ns) * 1e-9);
+        if (el_json_number(document, "failed") > 0) *exit_status_p = EL_EXIT_TRIAL;
+        status = show(options, &store, document);
         if (status == EL_OK && el_runner_interrupted()) *exit_status_p = el_exit_interrupted();
+        json_decref(document);
+    } else {
+        json_decref(cells);
+        json_decref(disturbances);
     }
-    json_decref(cells);
     if (status != EL_OK) *exit_status_p = 0; /* the failure's own, whatever the checks found */
     if (status != EL_OK) forget(&store);
     return status;

@@ -154,13 +154,14 @@ static const struct el_command_row commands[] = {
      "  mpirun -n 4 evenload comm all_reduce -b 8 -e 128M -f 2\n",
      el_cmd_comm},
     {EL_CMD_VERIFY, TRUST, "does this build compute right here? every mode, model and optimizer is checked",
-     "[--quick | --pairs] [--modes LIST] [--json] [--out DIR]",
+     "[--quick | --pairs | --disturb] [--modes LIST] [--json] [--out DIR]",
      "Train every mode with every model and optimizer on two, three and four devices, in one process and in several, "
      "and compare losses and gradients with the right ones: single's, or the mean of the ranks' means. On CPU devices, "
-     "and on GPUs if there are any.",
+     "and on GPUs if there are any. --disturb checks the measuring: disturbances of known size must be found.",
      "  evenload verify --quick                               some seconds\n"
      "  evenload verify                                       everything: under a minute on two cores\n"
-     "  evenload verify --modes ddp --inject wrong=1:0.001    an injected error\n",
+     "  evenload verify --modes ddp --inject wrong=1:0.001    an injected error\n"
+     "  evenload verify --disturb                             10 to 30 seconds\n",
      el_cmd_verify},
     {EL_CMD_DEVICES, TRUST, "devices and libraries found here, and what is missing", "[--json]",
      "List the devices and libraries found here, and what is missing.", "  evenload devices\n", el_cmd_devices},
@@ -170,10 +171,6 @@ static const struct el_command_row commands[] = {
      "  evenload machine --out mine.json                      some seconds\n"
      "  evenload compare --devices sim:8 --machine mine.json\n",
      el_cmd_machine},
-    {EL_CMD_SELFCHECK, TRUST, "inject five known disturbances: are they found on this machine?", "[--json] [--out DIR]",
-     "Inject a delay, a slow op, a leak, a straggler and a late copy of dp's model on this machine, and report what "
-     "was found of each.",
-     "  evenload selfcheck                    15 to 30 seconds\n", el_cmd_selfcheck},
     {.bit = 0},
 };
 

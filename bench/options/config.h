@@ -147,6 +147,7 @@ struct el_options {
     char params[EL_PATH_BYTES];                    /* plan: a number of parameters, as given; "": none */
     bool quick;                                    /* verify: each mode, model and optimizer once */
     bool pairs;                                    /* verify: every two values of two options */
+    bool disturb;                                  /* verify: planted disturbances */
     struct el_plot_look look;
     bool json, quiet, dry_run, strict;
     bool help, help_all, version;

@@ -56,6 +56,8 @@ static const struct el_option_row before_sizes[] = {
      "each mode and model with one optimizer and one number of devices, and each optimizer at least once"},
     {WHAT, "pairs", NULL, AT(FLAG, pairs), VERIFY,
      "instead: every two values of every two options that change arithmetic, together in some cell"},
+    {WHAT, "disturb", NULL, AT(FLAG, disturb), VERIFY,
+     "instead: a delay, a slow op, a leak and a straggler of known size, injected here: are they found?"},
     {WHAT, "mode", "NAME", AT(MODES, modes), RUN | RECOVER | DATA, "one of the modes listed below", DEFAULT("single"),
      OTHERWISE({RECOVER, "ddp"}), COMMON},
     {WHAT, "mode", "NAME", AT(MODES, modes), EXPLAIN, "whose step is compared with ddp's: dp, zero2 or zero3",
@@ -426,8 +428,7 @@ static const struct el_option_row rows_after[] = {
      "watch until all its processes have ended, not only the command"},
 
     {OUTPUT, "out", "DIR", AT(TEXT, out),
-     COMPARE | RUN | RECOVER | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | DATA |
-         EXPLAIN,
+     COMPARE | RUN | RECOVER | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | DATA | EXPLAIN,
      "folder for the results (default: results/<time>-<command>); compare, scale, imbalance, data continue a run in it",
      PER_RANK, COMMON},
     {OUTPUT, "out", "DIR", AT(TEXT, out), PLAN,
@@ -454,13 +455,12 @@ static const struct el_option_row rows_after[] = {
     {OUTPUT, "force", NULL, AT(FLAG, force), BASELINE,
      "add the run even if it was disturbed on purpose, or if exact figures got worse", COMMON},
     {OUTPUT, "json", NULL, AT(FLAG, json),
-     COMPARE | RUN | RECOVER | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY |
-         TRACE_STATS | DATA | EXPLAIN | PLAN,
+     COMPARE | RUN | RECOVER | DEVICES | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY | TRACE_STATS |
+         DATA | EXPLAIN | PLAN,
      "print only JSON on standard output", PER_RANK, COMMON},
     {OUTPUT, "csv", NULL, AT(FLAG, wire.csv), COMM, "print only the rows of comm.csv on standard output", PER_RANK},
     {OUTPUT, "quiet", NULL, AT(FLAG, quiet),
-     COMPARE | RUN | RECOVER | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | DATA |
-         EXPLAIN,
+     COMPARE | RUN | RECOVER | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | DATA | EXPLAIN,
      "no progress on standard error", PER_RANK},
     {OUTPUT, "no-plot", NULL, AT(UNFLAG, plot), WATCH, "draw nothing now; 'evenload plot DIR' draws later"},
     {OUTPUT, "peer", "DIR", AT(TEXT, peer), COMPARE,

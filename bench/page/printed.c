@@ -78,11 +78,6 @@ static void verify_title(const json_t *document, char title[EL_TITLE_BYTES])
     snprintf(title, EL_TITLE_BYTES, "verify");
 }
 
-static void verify_print(const json_t *document, FILE *out)
-{
-    el_verify_print(json_object_get(document, "cells"), json_object_get(document, "pairs"), out);
-}
-
 static void recover_title(const json_t *document, char title[EL_TITLE_BYTES])
 {
     snprintf(title, EL_TITLE_BYTES, "recover: %s, %s on %.0f devices", el_json_text(document, "model", "?"),
@@ -167,7 +162,7 @@ static const struct el_printed_kind kinds[] = {
      el_verify_read,
      verify_title,
      el_verify_say,
-     verify_print,
+     el_verify_print,
      NULL},
     {"recover",
      "recover.json",

@@ -134,8 +134,14 @@ static void print_backend(const json_t *cells, const char *backend, FILE *out)
     if (begun) fputc('\n', out);
 }
 
-void el_verify_print(const json_t *cells, const json_t *pairs, FILE *out)
+void el_verify_print(const json_t *document, FILE *out)
 {
+    const json_t *cells = json_object_get(document, "cells"), *pairs = json_object_get(document, "pairs");
+    const json_t *disturbances = json_object_get(document, "disturbances");
+    if (disturbances) {
+        el_disturbances_print(disturbances, out);
+        return;
+    }
     size_t shown = 0, failed = el_verify_count(cells, "failed");
     EL_EACH(cell, cells)
         if (el_json_is(cell, "status", "failed") && shown++ < FAILURES_SHOWN) print_failure(cell, out);
@@ -165,7 +171,9 @@ void el_verify_say(const json_t *document, FILE *out)
 {
     double failed = el_json_number(document, "failed"), checks = el_json_number(document, "checks");
     double seconds = el_json_number(document, "seconds");
-    if (failed > 0)
+    if (json_object_get(document, "disturbances"))
+        fprintf(out, "%.0f of %.0f disturbances found, in %.0f s", checks - failed, checks, seconds);
+    else if (failed > 0)
         fprintf(out, "%.0f of %.0f checks failed, in %.0f s: figures of the modes above must not be believed", failed,
                 checks, seconds);
     else

@@ -58,9 +58,39 @@ enum el_status el_verify_worker(struct el_worker *worker);
 /* Fails cells with other bits in several processes than in one. */
 void el_verify_judge(json_t *cells);
 size_t el_verify_count(const json_t *cells, const char *status); /* "ok", "failed" or "unserved" */
-/* Failures, then a line per mode and model, or the result of the pairs. */
-void el_verify_print(const json_t *cells, const json_t *pairs, FILE *out);
+/* Failures, then a line per mode and model, or the result of the pairs or of the disturbances. */
+void el_verify_print(const json_t *document, FILE *out);
 /* "All 360 checks passed, in 9 s", without full stop or newline. */
 void el_verify_say(const json_t *document, FILE *out);
 /* Errors: EL_ERR_INVALID: not verify.json. New reference. */
 enum el_status el_verify_read(const char *path, json_t **document_p);
+
+/* --disturb: a disturbance of known size, injected into a `run` (and none into its twin), and how it is looked for. */
+enum { EL_FINDING_TEXT_BYTES = 256, EL_DISTURBANCE_ARGUMENTS = 28 };
+
+struct el_finding {
+    bool ok;      /* in the right place, and within the tolerance */
+    double value; /* in the injected value's unit; NAN: none */
+    char text[EL_FINDING_TEXT_BYTES];
+};
+
+struct el_disturbance {
+    const char *name;
+    const char *what;                                /* is injected, in words */
+    const char *inject;                              /* the same, for --inject */
+    double injected;                                 /* the value in it */
+    double within_pct;                               /* of the injected value */
+    bool twin;                                       /* the trial runs without it too, and the difference tells */
+    int n_cores;                                     /* on fewer it is skipped */
+    const char *arguments[EL_DISTURBANCE_ARGUMENTS]; /* of `run`, ended by NULL */
+    void (*look)(const struct el_disturbance *row, const json_t *injected, const json_t *clean,
+                 struct el_finding *finding);
+};
+
+const struct el_disturbance *el_disturbances(void); /* ends with a NULL name */
+/* What the trials' records show: an entry of "disturbances" in verify.json. New reference. `clean`: NULL for no twin.
+ */
+json_t *el_disturbance_look(const struct el_disturbance *row, const json_t *injected, const json_t *clean);
+/* Runs all in folders of their own below `dir`; adds to `checks`. Interrupted: EL_OK. Errors: el_campaign_begin's. */
+enum el_status el_verify_disturb(const struct el_options *options, const char *dir, json_t *checks);
+void el_disturbances_print(const json_t *checks, FILE *out);

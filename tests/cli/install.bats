@@ -96,7 +96,7 @@ alone() { # alone COMMAND...: with nothing set but PATH
     local page commands help word
     page=$(there share/man/man1/evenload.1)
     commands=$(every_command)
-    [[ $commands == *compare*run*trace-stats*selfcheck* ]] || { echo "$commands" && return 1; }
+    [[ $commands == *compare*run*trace-stats*verify* ]] || { echo "$commands" && return 1; }
     help=$(for word in $commands; do "$EVENLOAD" help "$word" all; done)
     while read -r word; do
         grep -q "^.fB${word//-/\\\\-}[ \\]" "$page" || { echo "no $word in the man page" && return 1; }

@@ -26,7 +26,7 @@ quickened() {
     [[ ${EVENLOAD_LONG:-} != 1 ]] || { echo "$1" && return; }
     case $1 in
     *--dry-run* | *' plot '* | *' imbalance results/'* | *' devices' | *' modes' | *' plan '* | *' report '* | *' watch '* | *' explain results/'*) echo "$1" ;;
-    *' selfcheck' | *' verify '*) ;; # tests of their own
+    *' verify '*) ;; # tests of their own
     *' regress '*) echo "${1//--json --quiet/--json --quiet $TINY --batch 8} --blocks 1" ;;
     *--epochs*) echo "${1/--epochs [0-9]/--epochs 1} --vocab 300 --embed 8 --filters 4 --control none" ;;
     *' comm') echo "$1 -b 1K -e 64K -n 2 -w 1" ;;

@@ -41,7 +41,7 @@ campaign
 report
 plot
 explain
-comm data imbalance plan recover regress scale selfcheck verify watch
+comm data imbalance plan recover regress scale verify watch
 page traces'
 
 # header, as an extended regular expression: the only folder that may include it

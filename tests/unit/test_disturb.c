@@ -1,5 +1,5 @@
-/* What a self-check finds in records made by hand: what was injected, in the right place; and what it must not take for
- * it. That the record tells the truth is tests/cli/injected.bats'; launching is tests/cli/selfcheck.bats'. */
+/* What `verify --disturb` finds in records made by hand: what was injected, in the right place; and what it must not
+ * take for it. That the record tells the truth is tests/cli/injected.bats'; launching is tests/cli/disturb.bats'. */
 #include "tests/test.h"
 
 #include <math.h>
@@ -10,41 +10,46 @@
 #include "bench/base/jvalue.h"
 #include "bench/campaign/progress.h"
 #include "bench/options/options.h"
-#include "bench/selfcheck/selfcheck.h"
 #include "bench/trial/trial.h"
+#include "bench/verify/verify.h"
 
 enum { STEPS = 50 };
 
-static const struct el_selfcheck_row *row_of(const char *name)
+static const struct el_disturbance *row_of(const char *name)
 {
-    for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
-        if (!strcmp(el_selfcheck_rows()[i].name, name)) return &el_selfcheck_rows()[i];
-    fail_msg("no check '%s'", name);
+    for (const struct el_disturbance *row = el_disturbances(); row->name; row++)
+        if (!strcmp(row->name, name)) return row;
+    fail_msg("no disturbance '%s'", name);
     return NULL;
 }
 
 /* Looks, and lets go of the records. */
-static struct el_selfcheck_finding look(const char *name, json_t *injected, json_t *clean)
+static json_t *look(const char *name, json_t *injected, json_t *clean)
 {
-    struct el_selfcheck_finding finding;
-    el_selfcheck_look(row_of(name), injected, clean, &finding);
+    json_t *check = el_disturbance_look(row_of(name), injected, clean);
     json_decref(injected);
     json_decref(clean);
-    assert_true(finding.text[0]);
-    return finding;
+    return check;
 }
 
-static void assert_found(struct el_selfcheck_finding finding, double value, const char *text)
+static void assert_look(json_t *check, const char *state, const char *text)
 {
-    if (!finding.ok || fabs(finding.value - value) > 1e-6 * value || !strstr(finding.text, text))
-        fail_msg("%s, %g: '%s', not %g and '%s'", finding.ok ? "found" : "missed", finding.value, finding.text, value,
-                 text);
+    if (!el_json_is(check, "status", state) || !strstr(el_json_text(check, "text", ""), text))
+        fail_msg("%s: '%s', not %s with '%s'", el_json_text(check, "status", "?"), el_json_text(check, "text", "?"),
+                 state, text);
+    json_decref(check);
 }
 
-static void assert_missed(struct el_selfcheck_finding finding, const char *text)
+static void assert_found(json_t *check, double value, const char *text)
 {
-    if (finding.ok || !strstr(finding.text, text))
-        fail_msg("%s: '%s', not missed with '%s'", finding.ok ? "found" : "missed", finding.text, text);
+    if (!(fabs(el_json_number(check, "found") - value) <= 1e-6 * value))
+        fail_msg("%g, not %g", el_json_number(check, "found"), value);
+    assert_look(check, "found", text);
+}
+
+static void assert_missed(json_t *check, const char *text)
+{
+    assert_look(check, "missed", text);
 }
 
 /* ---- delay: arrivals at the first of two collectives ---- */
@@ -83,23 +88,23 @@ static json_t *ops(double forward_ms, double backward_ms, double update_ms, doub
 
 static void a_slow_op_is_the_one_that_rose_most(void **state)
 {
-    assert_found(look("slow op", ops(0.6, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
-    assert_found(look("slow op", ops(0.46, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), 2.3, "2.30 times");
-    assert_missed(look("slow op", ops(0.44, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "2.20 times");
-    assert_missed(look("slow op", ops(0.76, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "3.80 times");
-    assert_missed(look("slow op", ops(0.2, 0.9, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)),
+    assert_found(look("slow-op", ops(0.6, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
+    assert_found(look("slow-op", ops(0.46, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), 2.3, "2.30 times");
+    assert_missed(look("slow-op", ops(0.44, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "2.20 times");
+    assert_missed(look("slow-op", ops(0.76, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "3.80 times");
+    assert_missed(look("slow-op", ops(0.2, 0.9, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)),
                   "linear_backward_data hidden2 at 3.00 times");
-    assert_missed(look("slow op", ops(0.2, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "no op took longer");
+    assert_missed(look("slow-op", ops(0.2, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "no op took longer");
 }
 
 /* The machine at half its speed while the injected trial ran; and a small op whose ratio is the clock's. */
 static void a_slower_machine_is_no_slow_op(void **state)
 {
-    assert_found(look("slow op", ops(1.2, 0.6, 0.2, 0.006), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
-    assert_missed(look("slow op", ops(0.4, 0.6, 0.2, 0.006), ops(0.2, 0.3, 0.1, 0.003)), "no op took longer");
-    assert_found(look("slow op", ops(0.6, 0.3, 0.1, 0.03), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
+    assert_found(look("slow-op", ops(1.2, 0.6, 0.2, 0.006), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
+    assert_missed(look("slow-op", ops(0.4, 0.6, 0.2, 0.006), ops(0.2, 0.3, 0.1, 0.003)), "no op took longer");
+    assert_found(look("slow-op", ops(0.6, 0.3, 0.1, 0.03), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
     json_t *none = json_pack("{s:s, s:[{s:s, s:[]}]}", "status", "ok", "per_device", "device", "cpu:0", "ops");
-    assert_missed(look("slow op", json_deep_copy(none), none), "no op took longer");
+    assert_missed(look("slow-op", json_deep_copy(none), none), "no op took longer");
 }
 
 /* ---- leak: growth of two devices over 50 steps ---- */
@@ -166,124 +171,73 @@ static void unlike_cores_are_no_straggler(void **state)
     assert_missed(look("straggler", trial, pair(2, 2, 0, 0)), "no compute times or waits were recorded");
 }
 
-/* ---- cause: of dp's step, of what `explain` found ---- */
-
-static json_t *causes(double outputs_ms, double replicas_ms)
-{
-    return json_pack("{s:s, s:[{s:s, s:f}, {s:s, s:f}, {s:s, s:f}]}", "status", "ok", "causes", "cause", "inputs", "ms",
-                     -0.3, "cause", "outputs", "ms", outputs_ms, "cause", "replicas", "ms", replicas_ms);
-}
-
-static void a_cause_costs_what_was_put_there_and_no_other_does(void **state)
-{
-    assert_found(look("cause", causes(0.5, 20.4), NULL), 20.4, "replicas costs 20.40 ms, then outputs 0.50");
-    assert_missed(look("cause", causes(0.5, 26), NULL), "replicas costs 26.00 ms");
-    assert_missed(look("cause", causes(20, 0.5), NULL), "outputs costs 20.00 ms, then replicas 0.50");
-    assert_missed(look("cause", causes(-6, 20), NULL), "then outputs -6.00");
-}
-
 /* ---- all of them ---- */
 
 static void a_trial_that_failed_is_missed_with_its_reason(void **state)
 {
-    for (int i = 0; i < EL_SELFCHECK_ROWS; i++) {
-        const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];
+    for (const struct el_disturbance *row = el_disturbances(); row->name; row++) {
         json_t *failed = json_pack("{s:s, s:s}", "status", "timeout", "reason", "took more than 60 s");
         json_t *empty = json_pack("{s:s}", "status", "ok");
         assert_missed(look(row->name, json_incref(failed), json_incref(empty)), "timeout: took more than 60 s");
         if (row->twin) assert_missed(look(row->name, json_incref(empty), json_incref(failed)), "took more than 60 s");
-        assert_false(look(row->name, empty, row->twin ? json_pack("{s:s}", "status", "ok") : NULL).ok);
+        assert_missed(look(row->name, empty, row->twin ? json_pack("{s:s}", "status", "ok") : NULL), "");
         json_decref(failed);
     }
 }
 
-static double injected_in(const struct el_selfcheck_row *row, const struct el_inject *inject)
+static double injected_in(const struct el_disturbance *row, const struct el_inject *inject)
 {
     if (!strcmp(row->name, "delay")) return inject->delay_ms;
-    if (!strcmp(row->name, "slow op")) return inject->op_stretch;
-    if (!strcmp(row->name, "cause")) return inject->pause_ms;
+    if (!strcmp(row->name, "slow-op")) return inject->op_stretch;
     return !strcmp(row->name, "leak") ? (double)inject->leak_bytes : inject->stretch;
 }
 
 /* The value that is looked for is the one that --inject plants, and `run` takes the trial's words. */
 static void a_row_plants_what_it_looks_for(void **state)
 {
-    for (int i = 0; i < EL_SELFCHECK_ROWS; i++) {
-        const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];
+    for (const struct el_disturbance *row = el_disturbances(); row->name; row++) {
         struct el_inject injects[2];
         struct el_options options;
-        char *arguments[EL_SELFCHECK_ARGUMENTS + 1] = {NULL};
-        int n = 0, disturbed = strcmp(row->name, "slow op") != 0 && !row->explained; /* an op is on all devices */
-        unsigned command = row->explained ? EL_CMD_EXPLAIN : EL_CMD_RUN;
+        char *arguments[EL_DISTURBANCE_ARGUMENTS + 1] = {NULL};
+        int n = 0, disturbed = strcmp(row->name, "slow-op") != 0; /* an op is on all devices */
         assert_int_equal(el_inject_parse(row->inject, 2, injects), EL_OK);
         assert_true(injected_in(row, &injects[disturbed]) == row->injected);
         assert_true(disturbed == 0 || injected_in(row, &injects[0]) == 0);
         for (; row->arguments[n]; n++) arguments[n] = (char *)(uintptr_t)row->arguments[n];
-        el_options_defaults(command, &options);
-        assert_int_equal(el_options_parse(command, n, arguments, &options), EL_OK);
-        assert_true(row->n_cores < 2 || row->skipped);
+        el_options_defaults(EL_CMD_RUN, &options);
+        assert_int_equal(el_options_parse(EL_CMD_RUN, n, arguments, &options), EL_OK);
     }
 }
 
 /* ---- what is printed ---- */
 
-static char *printed(const struct el_selfcheck *check)
+static void assert_printed(json_t *checks, const char *words, const char *never)
 {
     char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
-    json_t *document = el_selfcheck_json(check);
-    el_selfcheck_print(document, out);
-    json_decref(document);
+    el_disturbances_print(checks, out);
     fclose(out);
-    return text;
+    if (!strstr(text, words) || strstr(text, never)) fail_msg("no '%s', or '%s', in:\n%s", words, never, text);
+    free(text);
 }
 
-static void assert_holds(const char *text, const char *words)
+static void the_table_tells_found_missed_and_skipped(void **state)
 {
-    if (!strstr(text, words)) fail_msg("no '%s' in:\n%s", words, text);
-}
-
-static void the_report_tells_found_missed_and_skipped(void **state)
-{
-    struct el_selfcheck check = {.seconds = 9.4, .others_pct = 34, .dir = "results/x"};
-    check.results[0] = (struct el_selfcheck_result){
-        EL_SELFCHECK_FOUND, 2, {.ok = true, .value = 20.2, .text = "cpu:1 late by 20.20 ms"}};
-    check.results[1] =
-        (struct el_selfcheck_result){EL_SELFCHECK_MISSED, 2, {.value = NAN, .text = "no op took longer"}};
-    check.results[2] = (struct el_selfcheck_result){EL_SELFCHECK_FOUND, 1, {.ok = true, .value = 1 << 20, .text = "l"}};
-    check.results[3] = (struct el_selfcheck_result){EL_SELFCHECK_SKIPPED, 0, {.text = "one core"}};
-    check.results[4] = check.results[3];
-    char *text = printed(&check);
-    assert_holds(text,
-                 "cpu:1 late by 20.20 ms                     +1.0 %   10 %  found\n          (at the second try)\n");
-    assert_holds(text, "MISSED\n          (twice)\n          no op took longer\n");
-    assert_holds(text, "skipped\n          one core\n");
-    assert_holds(text, "\n2 of 3 found, 2 skipped, in 9 s; ddp by processes of its own\n");
-    assert_holds(text, "took up to 34 % of the cores");
-    free(text);
-    json_t *document = el_selfcheck_json(&check);
-    assert_true(el_json_number(document, "found") == 2 && el_json_number(document, "checked") == 3);
-    assert_string_equal(el_json_text(document, "checks.1.state", ""), "missed");
-    assert_true(json_is_null(el_json_at(document, "checks.1.found")));
-    assert_true(json_is_null(el_json_at(document, "checks.3.off_pct")));
-    json_decref(document);
-}
-
-static void a_quiet_miss_is_not_put_down_to_others(void **state)
-{
-    struct el_selfcheck check = {.others_pct = NAN};
-    for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
-        check.results[i] = (struct el_selfcheck_result){EL_SELFCHECK_FOUND, 1, {.ok = true, .value = 1, .text = "x"}};
-    char *text = printed(&check);
-    assert_holds(text, "5 of 5 found, in");
-    assert_null(strstr(text, "steal_pct"));
-    free(text);
-    check.results[0].state = EL_SELFCHECK_MISSED;
-    text = printed(&check);
-    assert_holds(text, "steal_pct");
-    assert_null(strstr(text, "Other processes"));
-    free(text);
+    const double nothing = NAN;
+    json_t *checks = json_array(),
+           *missed = el_json_of(EL_KEY("check", "slow-op"), EL_KEY("status", "missed"), EL_KEY("off_pct", nothing),
+                                EL_KEY("text", "no op took longer"));
+    json_array_append_new(checks,
+                          el_json_of(EL_KEY("check", "delay"), EL_KEY("status", "found"), EL_KEY("off_pct", 1.0),
+                                     EL_KEY("within_pct", 10.0), EL_KEY("text", "cpu:1 late by 20.20 ms")));
+    assert_printed(checks, "cpu:1 late by 20.20 ms                     +1.0 %", "steal_pct");
+    json_array_append_new(checks, missed);
+    assert_printed(checks, "missed\n          no op took longer\n", "Other processes took");
+    assert_printed(checks, "steal_pct", "Other processes took");
+    el_json_put_real(missed, "others_pct", 34);
+    assert_printed(checks, "took up to 34 % of the cores", "steal_pct");
+    json_decref(checks);
 }
 
 /* Launches without a phase before them, as here, once had hours left: the machine's whole life was counted. */
@@ -311,6 +265,5 @@ static void time_left_is_counted_from_the_first_launch(void **state)
 RUN_TESTS(NULL, NULL, a_delay_is_the_lateness_beyond_the_twins, a_slow_op_is_the_one_that_rose_most,
           a_slower_machine_is_no_slow_op, a_leak_is_growth_a_step_on_its_device_alone,
           a_straggler_computes_longer_and_the_other_waits, unlike_cores_are_no_straggler,
-          a_cause_costs_what_was_put_there_and_no_other_does, a_trial_that_failed_is_missed_with_its_reason,
-          a_row_plants_what_it_looks_for, the_report_tells_found_missed_and_skipped,
-          a_quiet_miss_is_not_put_down_to_others, time_left_is_counted_from_the_first_launch)
+          a_trial_that_failed_is_missed_with_its_reason, a_row_plants_what_it_looks_for,
+          the_table_tells_found_missed_and_skipped, time_left_is_counted_from_the_first_launch)
