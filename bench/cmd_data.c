@@ -45,32 +45,36 @@ static enum el_status use_files(struct el_options *options, struct el_data_files
     return EL_OK;
 }
 
-/* The baseline is 0 workers. */
-static void add_none(struct el_options *options)
+static enum el_status take(const char *name, const char *text, struct el_options *options)
 {
-    struct el_number_list *list = &options->workers;
-    if (list->n > 0 && list->v[0] == 0) return;
-    int n = list->n < EL_LIST_MAX ? list->n : EL_LIST_MAX - 1;
-    memmove(list->v + 1, list->v, (size_t)n * sizeof *list->v);
-    list->v[0] = 0;
-    list->n = n + 1;
+    return el_option_take(EL_CMD_DATA, el_option_of_command(EL_CMD_DATA, name), text, options);
+}
+
+/* Numbers of workers rise, from the baseline of 0 on. */
+static enum el_status order_workers(struct el_options *options)
+{
+    const char *given = el_option_list(options, "workers");
+    char text[EL_LIST_BYTES] = "0", one[16];
+    bool seen[EL_WORKERS_MAX + 1] = {false};
+    snprintf(one, sizeof one, "%d", options->train.loading.workers);
+    for (const char *at = given ? given : one; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        seen[strtol(at, NULL, 10)] = true;
+    for (int n = 1; n <= EL_WORKERS_MAX; n++)
+        if (seen[n]) el_text_append(text, sizeof text, ",%d", n);
+    return take("workers", text, options);
 }
 
 /* Cold rows only if the page cache can be dropped. */
 static enum el_status check_cache(struct el_options *options)
 {
-    if (options->page_cache == EL_CACHE_WARM) return EL_OK;
-    if (!options->in_files) {
-        if (options->page_cache == EL_CACHE_COLD)
-            return el_fail(EL_ERR_INVALID, "--data-in cache=cold: with --data-in memory a step reads nothing");
-        options->page_cache = EL_CACHE_WARM;
-        return EL_OK;
-    }
-    enum el_status status = el_page_cache_drops(options->data);
-    if (status != EL_ERR_ABSENT || options->page_cache == EL_CACHE_COLD) return status;
-    fprintf(stderr, "evenload: only a warm page cache is measured: %s\n", el_error_message());
-    options->page_cache = EL_CACHE_WARM;
-    return EL_OK;
+    const bool both = el_option_list(options, "page-cache") != NULL;
+    if (!both && !options->train.loading.cold) return EL_OK;
+    if (!options->in_files && !both)
+        return el_fail(EL_ERR_INVALID, "--data-in cache=cold: with --data-in memory a step reads nothing");
+    enum el_status status = options->in_files ? el_page_cache_drops(options->data) : EL_ERR_ABSENT;
+    if (status != EL_ERR_ABSENT || !both) return status;
+    if (options->in_files) fprintf(stderr, "evenload: only a warm page cache is measured: %s\n", el_error_message());
+    return take("page-cache", "warm", options);
 }
 
 enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
@@ -82,8 +86,8 @@ enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
         return el_fail(EL_ERR_INVALID, "data: simulated devices load nothing: give cpu, null or cuda devices");
     EL_TRY(use_files(options, &files));
     enum el_status status = check_cache(options);
+    if (status == EL_OK) status = order_workers(options);
     if (status == EL_OK) {
-        add_none(options);
         el_runner_catch_signals();
         status = el_campaign_begin(&campaign, EL_CMD_DATA, options);
     }

@@ -155,16 +155,24 @@ static enum el_status show_predicted(const json_t *run, const struct el_options 
     return status;
 }
 
-static void add_shares(struct el_options *options, const char *shares)
+static const char *shares_of(struct el_options *options)
 {
-    char *list = el_given_of_modes(options->of_modes, "shares");
-    el_text_append(list, EL_MODE_TEXT_BYTES, "%s%s", *list ? "/" : "", shares);
+    const char *list = el_option_list(options, "shares");
+    return list ? list : el_given_of_modes(options->of_modes, "shares");
+}
+
+static enum el_status add_shares(struct el_options *options, const char *shares)
+{
+    char list[EL_LIST_BYTES];
+    const char *given = shares_of(options);
+    snprintf(list, sizeof list, "%s%s%s", given, *given ? "/" : "", shares);
+    return el_option_take(EL_CMD_IMBALANCE, el_option_of_command(EL_CMD_IMBALANCE, "shares"), list, options);
 }
 
 static bool has_shares(struct el_options *options, const char *shares)
 {
-    char list[EL_MODE_TEXT_BYTES + 2], one[EL_MODE_TEXT_BYTES + 2];
-    snprintf(list, sizeof list, "%s/", el_given_of_modes(options->of_modes, "shares"));
+    char list[EL_LIST_BYTES + 2], one[EL_MODE_TEXT_BYTES + 2];
+    snprintf(list, sizeof list, "/%s/", shares_of(options));
     snprintf(one, sizeof one, "/%s/", shares);
     return strstr(list, one);
 }
@@ -176,12 +184,13 @@ static enum el_status add_earlier(const struct el_options *options, struct el_op
     snprintf(path, sizeof path, "%s/results.json", options->out);
     if (!options->out[0] || !el_store_holds(options->out) || access(path, F_OK)) return EL_OK;
     EL_TRY(el_record_read(path, &run));
+    enum el_status status = EL_OK;
     EL_EACH(trial, json_object_get(run, "trials")) {
         const char *shares = el_json_text(trial, "config.shares", "");
-        if (*shares && !has_shares(grown, shares)) add_shares(grown, shares);
+        if (*shares && status == EL_OK && !has_shares(grown, shares)) status = add_shares(grown, shares);
     }
     json_decref(run);
-    return EL_OK;
+    return status;
 }
 
 /* Equal ones, for memory also the best. */
@@ -193,11 +202,11 @@ static enum el_status begin_solution(const struct el_options *options, struct el
     *grown = *options;
     *solution = (struct el_solution){.memory = options->solve == EL_SOLVE_MEMORY};
     if (options->solve == EL_SOLVE_NONE) return EL_OK;
-    add_shares(grown, "equal");
+    EL_TRY(add_shares(grown, "equal"));
     EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, grown, &set));
     enum el_status status = el_solution_check(&set.trials[0]);
     if (status == EL_OK && solution->memory) status = el_solution_next(solution, &set.trials[0], NULL, &found);
-    if (found) add_shares(grown, solution->shares[0]);
+    if (status == EL_OK && found) status = add_shares(grown, solution->shares[0]);
     el_trials_free(&set);
     return status == EL_OK ? add_earlier(options, grown) : status;
 }
@@ -207,7 +216,7 @@ static enum el_status solve(struct el_campaign *c, struct el_options *grown, str
     for (bool found = true; found && !el_runner_interrupted();) {
         EL_TRY(el_solution_next(solution, &c->set.trials[0], json_object_get(c->run, "trials"), &found));
         if (!found || has_shares(grown, solution->shares[solution->n - 1])) continue;
-        add_shares(grown, solution->shares[solution->n - 1]);
+        EL_TRY(add_shares(grown, solution->shares[solution->n - 1]));
         EL_TRY(el_campaign_extend(c, grown));
         EL_TRY(el_campaign_measure(c, false, NULL));
     }

@@ -8,11 +8,12 @@ static const struct el_command_row commands[] = {
     {EL_CMD_COMPARE, MEASURE, "train one model in several modes: memory, time and communication of each, with plots",
      "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
      "Train one model in several modes on the same data, interleaved, in fresh processes, and plot the comparison: "
-     "memory of each device, time, communication.",
+     "memory of each device, time, communication. Most options take a list: a row for each combination.",
      "  evenload compare                                      about two minutes on two cores\n"
      "  evenload compare --modes dp,ddp --batch-per-device 32  the same local batch\n"
      "  evenload compare --model mlp --data dummy --repeats 7 --out results/mlp\n"
      "  evenload compare --modes ddp --model mlp --bucket-mb 1,5,25    which bucket size is best here?\n"
+     "  evenload compare --modes dp,ddp --precision f32,bf16 --overlap on,off    six rows\n"
      "  evenload compare --out results/mine                    a second time: runs what is missing\n",
      el_cmd_compare},
     {EL_CMD_RUN, MEASURE, "train one model in one mode, and write its record",

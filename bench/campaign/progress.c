@@ -10,9 +10,8 @@
 #include "bench/base/text.h"
 #include "runtime/base/clock.h"
 
-#define SAY_EVERY_NS       ((int64_t)10 * 1000000000)
-#define DRAW_EVERY_NS      ((int64_t)1000000000)
-#define USUAL_BUCKET_BYTES ((size_t)25 << 20)
+#define SAY_EVERY_NS  ((int64_t)10 * 1000000000)
+#define DRAW_EVERY_NS ((int64_t)1000000000)
 
 void el_progress_init(struct el_progress *progress, int n_launches, bool quiet)
 {
@@ -44,15 +43,13 @@ static void estimate(const struct el_progress *progress, char *text, size_t byte
 void el_progress_begin(struct el_progress *progress, const struct el_trial *trial, int repeat)
 {
     char buckets[32] = "";
-    if (trial->train.bucket_cap_bytes != USUAL_BUCKET_BYTES && el_mode_option_of(trial->train.mode, "bucket-mb"))
+    if (trial->train.bucket_cap_bytes != EL_BUCKET_CAP_BYTES && el_mode_option_of(trial->train.mode, "bucket-mb"))
         snprintf(buckets, sizeof buckets, ", buckets of %g MiB", (double)trial->train.bucket_cap_bytes / (1 << 20));
-    if (trial->beside) snprintf(buckets, sizeof buckets, ", beside %d", trial->beside);
-    if (trial->in_files)
-        snprintf(buckets, sizeof buckets, ", %d workers%s", trial->train.loading.workers,
-                 trial->train.loading.cold ? ", cold" : "");
-    snprintf(progress->now, sizeof progress->now, "%s%s%s on %d, batch %lld%s, repeat %d", trial->train.mode,
-             trial->train.bucket_view ? " view" : "", trial->train.shares.n ? " shares" : "", trial->n_devices,
-             (long long)trial->train.global_batch, buckets, repeat + 1);
+    progress->now[0] = 0;
+    el_text_append(progress->now, sizeof progress->now, "%s%s%s%s%s on %d, batch %lld%s, repeat %d", trial->train.mode,
+                   trial->train.bucket_view ? " view" : "", trial->train.shares.n ? " shares" : "",
+                   *trial->chosen ? " " : "", trial->chosen, trial->n_devices, (long long)trial->train.global_batch,
+                   buckets, repeat + 1);
     el_progress_tick(progress, 0);
 }
 

@@ -4,6 +4,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/data/data.h"
+#include "bench/options/options.h"
 #include "bench/report/report.h"
 #include "bench/stats/stats.h"
 
@@ -174,9 +175,9 @@ static void put_about(json_t *document, const struct el_campaign *c)
                     EL_KEY("decodes", el_dataset_info(c->set.dataset)->image ? "pixels" : "words"),
                     EL_KEY("devices", trial->n_devices), EL_KEY("global_batch", trial->train.global_batch),
                     EL_KEY("launches", c->options->repeats), EL_KEY("injected", el_json_filled(trial->inject)));
+    const char *pinned = el_option_list(c->options, "pin-memory") ? "both" : loading->pageable ? "off" : "on";
     static const char *const transfers[] = {"on", "off", "ahead"};
-    static const char *const pins[] = {"on", "off", "both"};
-    el_json_put_text(document, "pinned", on_gpus(trial) ? pins[c->options->pin_memory] : NULL);
+    el_json_put_text(document, "pinned", on_gpus(trial) ? pinned : NULL);
     el_json_put_text(document, "non_blocking", on_gpus(trial) ? transfers[loading->transfer] : NULL);
     el_json_put_text(document, "pinned_reason", on_gpus(trial) ? NULL : "CPU devices copy from any host memory");
 }

@@ -10,7 +10,7 @@
 #include "runtime/modes/mode_info.h"
 #include "runtime/train/train.h"
 
-enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 224 };
+enum { EL_LIST_MAX = 32, EL_LISTS_MAX = 12, EL_LIST_BYTES = 256, EL_OPTIONS_MAX = 224 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
@@ -64,6 +64,12 @@ struct el_wire_options {
 /* In ascending order, each once. */
 struct el_number_list {
     int v[EL_LIST_MAX], n;
+};
+
+/* The values that one option was given, as text. */
+struct el_option_list {
+    const struct el_option_row *row;
+    char text[EL_LIST_BYTES];
 };
 
 /* From one number to another; zeros: not given. */
@@ -126,14 +132,10 @@ struct el_options {
     int64_t batches[EL_LIST_MAX];
     int n_batches;
     bool batch_is_per_device;
-    double bucket_mib[EL_LIST_MAX]; /* ddp's; of several a trial each, of other modes by the first */
-    int n_buckets;                  /* 0: not given */
-    double first_bucket_mib;        /* negative: not given */
-    enum { EL_VIEW_OFF, EL_VIEW_ON, EL_VIEW_BOTH } bucket_view; /* both: a trial each */
-    struct el_number_list workers, prefetch; /* data: of loaders, each a trial; n 0: trials take train.loading's */
-    enum { EL_CACHE_WARM, EL_CACHE_COLD, EL_CACHE_BOTH } page_cache; /* both: a trial each */
-    enum { EL_PIN_ON, EL_PIN_OFF, EL_PIN_BOTH } pin_memory;          /* likewise */
+    double bucket_mib, first_bucket_mib; /* negative: not given */
     struct el_train_config train; /* everything that is the same for all trials; sizes of 0 are not yet resolved */
+    struct el_option_list lists[EL_LISTS_MAX]; /* lists.c: options with several values, a trial for each combination */
+    int n_lists;
     int repeats;
     char mesh[EL_PATH_BYTES];                               /* "dp=2,pp=2"; "": not given */
     char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES]; /* as given, by place among el_mode_options */

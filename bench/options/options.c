@@ -22,7 +22,8 @@ const char *el_option_initial(const struct el_option_row *row, unsigned command)
 void el_options_defaults(unsigned command, struct el_options *options)
 {
     memset(options, 0, sizeof *options);
-    options->train.model.dropout = options->train.lr = options->train.weight_decay = options->first_bucket_mib = -1;
+    options->train.model.dropout = options->train.lr = options->train.weight_decay = options->bucket_mib =
+        options->first_bucket_mib = -1;
     options->train.capture = true;
     options->record = options->plot = true;
     options->regress.budget_s = -1;
@@ -30,7 +31,7 @@ void el_options_defaults(unsigned command, struct el_options *options)
         const char *initial = el_option_initial(row, command);
         /* A trial of `explain` has also what only commands that are told a mode can be given. */
         bool has = row->commands & command || (command == EL_CMD_EXPLAIN && row->commands == EL_CMD_OF_MODES);
-        if (has && *initial && el_option_set(row, initial, options) != EL_OK) abort();
+        if (has && *initial && el_option_take(command, row, initial, options) != EL_OK) abort();
     }
 }
 
@@ -176,7 +177,7 @@ static enum el_status take_option(int code, unsigned command, char **argv, struc
     options->given[el_option_find(row->name, strlen(row->name)) - rows] = true;
     if (el_option_given(options, "batch") && el_option_given(options, "batch-per-device"))
         return el_fail(EL_ERR_INVALID, "--batch is of all devices together, --batch-per-device of each: give one");
-    return el_option_set(row, fits ? rest : optarg ? optarg : "", options);
+    return el_option_take(command, row, fits ? rest : optarg ? optarg : "", options);
 }
 
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options)
@@ -318,7 +319,8 @@ static enum el_status check_modes_take(const struct el_options *options)
 /* Options that say how something is done that is not done: refused, since whoever gave them meant something. */
 static enum el_status check_has_effect(const struct el_options *options)
 {
-    if (options->workers.n == 0 && options->train.loading.workers == 0 && el_option_given(options, "prefetch"))
+    if (!el_option_list(options, "workers") && options->train.loading.workers == 0 &&
+        el_option_given(options, "prefetch"))
         return el_fail(EL_ERR_INVALID, "--workers prefetch: there are no loader workers: add --workers 1");
     if (el_option_given(options, "sort") && !el_option_given(options, "profile") && !el_option_given(options, "trace"))
         return el_fail(EL_ERR_INVALID, "--profile sort: there is no table by op: add active=2");

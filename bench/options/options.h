@@ -54,7 +54,6 @@ enum el_option_kind {
     EL_OPTION_MODEL,   /* char[EL_MODEL_NAME_BYTES] */
     EL_OPTION_DEVICES, /* names of devices */
     EL_OPTION_COUNTS,  /* numbers of devices of one backend */
-    EL_OPTION_BUCKETS, /* MiB */
     EL_OPTION_NUMBERS, /* struct el_number_list */
     EL_OPTION_SPREAD,  /* struct el_spread: A-B, or A */
     EL_OPTION_BATCH,   /* global batches */
@@ -121,6 +120,18 @@ enum el_status el_option_take_within(unsigned command, const struct el_option_ro
 /* Reads `text` into the row's field / writes the field as text that el_option_set would read ("" where not given). */
 enum el_status el_option_set(const struct el_option_row *row, const char *text, struct el_options *options);
 void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes);
+/* ---- lists of values (lists.c) ---- */
+
+/* el_option_set, or a list of values where the command has several trials. */
+enum el_status el_option_take(unsigned command, const struct el_option_row *row, const char *text,
+                              struct el_options *options);
+/* "25,50"; NULL: it has one value. */
+const char *el_option_list(const struct el_options *options, const char *name);
+int el_option_combinations(const struct el_options *options);
+/* One of the combinations; `chosen`: what tables do not say of it otherwise, as "bf16 micro=8", if the mode has it. */
+enum el_status el_option_choose(const struct el_options *options, const char *mode, int place, struct el_options *one_p,
+                                char *chosen, size_t bytes);
+
 /* The word of `run`'s option that has this place among its choices. */
 enum { EL_CHOICE_BYTES = 32 };
 const char *el_option_choice(const char *name, int place, char word[EL_CHOICE_BYTES]);

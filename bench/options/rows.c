@@ -210,16 +210,11 @@ static const struct el_option_row before_sizes[] = {
      "bf16, the optimizer's state in f32; bf16-mixed: weights and state in f32, a copy of the weights and activations "
      "in bf16, as with FSDP's MixedPrecisionPolicy or Megatron-LM ('plan': the default for gpt)",
      CHOICES("f32|bf16|bf16-pure|bf16-mixed"), DEFAULT("f32")},
-    {TRAINING, "bucket-mb", "N", AT(BUCKETS, bucket_mib), RUN | RECOVER | SCALE | IMBALANCE | DATA, BUCKET_MB,
-     RANGE(0.001, 1e5)},
-    {TRAINING, "bucket-mb", "LIST", AT(BUCKETS, bucket_mib), COMPARE, BUCKET_MB "; a list makes one row for each",
-     RANGE(0.001, 1e5)},
+    {TRAINING, "bucket-view", "HOW", AT(SWITCH, train.bucket_view), OF_MODES, BUCKET_VIEW, CHOICES("off|on"),
+     DEFAULT("off")},
+    {TRAINING, "bucket-mb", "N", AT(REAL, bucket_mib), OF_MODES, BUCKET_MB, RANGE(0.001, 1e5)},
     {TRAINING, "first-bucket-mb", "N", AT(REAL, first_bucket_mib), OF_TRIALS,
      "the same for the first bucket alone (default: 1, or --bucket-mb if that is given)", RANGE(0.001, 1e5)},
-    {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), RUN | RECOVER | SCALE | IMBALANCE | DATA, BUCKET_VIEW,
-     CHOICES("off|on"), DEFAULT("off")},
-    {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: one row for each",
-     CHOICES("off|on|both"), DEFAULT("off")},
     {TRAINING, "mesh", "dp=N,pp=N,tp=N,shard=N", AT(TEXT, mesh), OF_MODES,
      "mp, pipeline, tp: copies of the model (dp, by default 1), stages of each copy (pp; not tp), and pieces across "
      "the layers of each stage (tp); zero1, zero2, zero3: shards of the state (shard) in each copy, with stages (pp) "
@@ -236,10 +231,6 @@ static const struct el_option_row before_sizes[] = {
 };
 
 /* Behind the models' sizes: data and weights, measuring, what is compared, output. */
-
-#define PIN_MEMORY                                                                                                     \
-    "GPUs: batches lie in pinned host memory (PyTorch's pin_memory); off: in pageable memory, from which the driver "  \
-    "stages each copy"
 
 static const char SET[] = "Data and weights", MEASURING[] = "Measuring", OUTPUT[] = "Output", OTHER[] = "Other";
 
@@ -267,27 +258,19 @@ static const struct el_option_row rows_after[] = {
     {SET, "data-in", "WHERE", AT(SWITCH, in_files), OF_TRIALS,
      "memory: the set is read and decoded before training; disk: each batch reads and decodes its own samples",
      CHOICES("memory|disk"), DEFAULT("memory"), OTHERWISE({DATA, "disk"})},
-    {SET, "workers", "N", AT(INT, train.loading.workers), COMPARE | RUN | RECOVER | SCALE | IMBALANCE,
-     "loader workers of each device, which make batches ahead of time (PyTorch's num_workers); 0: each step makes its "
-     "own",
-     DEFAULT("0"), RANGE(0, EL_WORKERS_MAX)},
-    {SET, "workers", "LIST", AT(NUMBERS, workers), DATA, "numbers of loader workers, comma-separated, beside 0",
-     DEFAULT("0,1,2,4"), RANGE(0, EL_WORKERS_MAX), COMMON},
-    {SET, "prefetch", "LIST", AT(NUMBERS, prefetch), DATA,
-     "batches that each worker keeps ahead (PyTorch's prefetch_factor); a list makes one row for each", DEFAULT("2"),
-     RANGE(1, EL_PREFETCH_MAX)},
-    {SET, "prefetch", "N", AT(INT, train.loading.prefetch), COMPARE | RUN | RECOVER | SCALE | IMBALANCE,
-     "batches that each worker keeps ahead (PyTorch's prefetch_factor)", DEFAULT("2"), RANGE(1, EL_PREFETCH_MAX)},
-    {SET, "page-cache", "HOW", AT(CHOICE, page_cache), DATA,
-     "warm: files stay in the page cache; cold: they are dropped from it before each read; both: one row for each",
-     CHOICES("warm|cold|both"), DEFAULT("both"), COMMON},
-    {SET, "page-cache", "HOW", AT(CHOICE, page_cache), COMPARE | RUN | RECOVER | SCALE | IMBALANCE,
+    {SET, "page-cache", "HOW", AT(SWITCH, train.loading.cold), OF_MODES,
      "with --data-in disk. warm: files stay in the page cache; cold: they are dropped from it before each read",
-     CHOICES("warm|cold"), DEFAULT("warm")},
-    {SET, "pin-memory", "HOW", AT(CHOICE, pin_memory), DATA, PIN_MEMORY "; both: one row for each",
-     CHOICES("on|off|both"), DEFAULT("on")},
-    {SET, "pin-memory", "HOW", AT(CHOICE, pin_memory), COMPARE | RUN | RECOVER | SCALE | IMBALANCE, PIN_MEMORY,
+     CHOICES("warm|cold"), DEFAULT("warm"), OTHERWISE({DATA, "warm,cold"})},
+    {SET, "pin-memory", "HOW", AT(SWITCH, train.loading.pageable), OF_MODES,
+     "GPUs: batches lie in pinned host memory (PyTorch's pin_memory); off: in pageable memory, from which the driver "
+     "stages each copy",
      CHOICES("on|off"), DEFAULT("on")},
+    {SET, "workers", "N", AT(INT, train.loading.workers), OF_MODES,
+     "loader workers of each device, which make batches ahead of time (PyTorch's num_workers); 0: each step makes its "
+     "own ('data' always measures it too)",
+     DEFAULT("0"), OTHERWISE({DATA, "0,1,2,4"}), RANGE(0, EL_WORKERS_MAX)},
+    {SET, "prefetch", "N", AT(INT, train.loading.prefetch), OF_MODES,
+     "batches that each worker keeps ahead (PyTorch's prefetch_factor)", DEFAULT("2"), RANGE(1, EL_PREFETCH_MAX)},
     {SET, "non-blocking", "HOW", AT(CHOICE, train.loading.transfer), COMPARE | RUN | RECOVER | SCALE | IMBALANCE | DATA,
      "GPUs: on: the host continues while a batch is copied (PyTorch's non_blocking); off: it waits; ahead: the next "
      "batch is made and copied on a stream of its own while the device computes",

@@ -194,10 +194,12 @@ static void option_show_list(const struct el_option_row *row, const struct el_op
 void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes)
 {
     const void *field = (const char *)options + row->offset;
+    const char *list = el_option_list(options, row->name);
     bool given = *row->initial;
     int64_t whole = row->kind == EL_OPTION_INT ? *(const int *)field : 0;
     char number[32];
-    text[0] = 0;
+    snprintf(text, bytes, "%s", list ? list : "");
+    if (list) return;
     switch (row->kind) {
     case EL_OPTION_FLAG:
     case EL_OPTION_UNFLAG:
@@ -496,15 +498,6 @@ static enum el_status set_counts(const struct el_option_row *row, const char *te
     return EL_OK;
 }
 
-static enum el_status take_bucket(const struct el_option_row *row, const char *item, int n, void *into)
-{
-    double *mib = into;
-    EL_TRY(option_number(row, item, &mib[n]));
-    for (int i = 0; i < n; i++)
-        if (mib[i] == mib[n]) return el_fail(EL_ERR_INVALID, "--%s: %s is there twice", row->name, item);
-    return EL_OK;
-}
-
 static enum el_status set_size(const struct el_option_row *row, const char *text, struct el_model_config *model)
 {
     int64_t values[EL_MODEL_VALUES_MAX];
@@ -536,9 +529,9 @@ static enum el_status set_of_mode(const struct el_option_row *row, const char *t
     case EL_MODE_SWITCH:
     case EL_MODE_CHOICE:
     case EL_MODE_WORDS:
-        if (option->kind != EL_MODE_WORDS && !option->listed)
+        if (option->kind != EL_MODE_WORDS)
             EL_TRY(option_place(row, option->choices, text, &place));
-        else if (option->kind != EL_MODE_WORDS || (strcmp(text, "all") && strcmp(text, "none")))
+        else if (strcmp(text, "all") && strcmp(text, "none"))
             EL_TRY(each_item(row, text, EL_LIST_MAX, take_word, &place, &n));
         break;
     case EL_MODE_INT:
@@ -591,9 +584,6 @@ static enum el_status option_set_list(const struct el_option_row *row, const cha
         return set_size(row, text, &options->train.model);
     case EL_OPTION_COUNTS:
         return set_counts(row, text, options);
-    case EL_OPTION_BUCKETS:
-        return each_item(row, text, row->commands & EL_CMD_COMPARE ? EL_LIST_MAX : 1, take_bucket, options->bucket_mib,
-                         &options->n_buckets);
     case EL_OPTION_NUMBERS:
         numbers = (struct el_number_list *)(void *)((char *)options + row->offset);
         return each_count(row, text, numbers->v, &numbers->n);
@@ -615,7 +605,6 @@ static void option_show_list(const struct el_option_row *row, const struct el_op
     const struct el_number_list *numbers;
     const struct el_spread *spread;
     const struct el_model_values *values = NULL;
-    char number[32];
     bool local = row->kind == EL_OPTION_BATCH_PER_DEVICE;
     switch (row->kind) {
     case EL_OPTION_MODES:
@@ -641,10 +630,6 @@ static void option_show_list(const struct el_option_row *row, const struct el_op
         spread = (const struct el_spread *)(const void *)((const char *)options + row->offset);
         if (spread->longest)
             snprintf(text, bytes, "%lld-%lld", (long long)spread->shortest, (long long)spread->longest);
-        return;
-    case EL_OPTION_BUCKETS:
-        for (int i = 0; i < options->n_buckets; i++)
-            el_text_append(text, bytes, "%s%s", i ? "," : "", el_json_shortest(options->bucket_mib[i], number));
         return;
     case EL_OPTION_BATCH:
     case EL_OPTION_BATCH_PER_DEVICE:

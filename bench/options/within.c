@@ -145,7 +145,7 @@ static enum el_status set_within(unsigned command, const struct el_option_row *r
                                  struct el_options *options)
 {
     char called[64], own[64], message[EL_ERROR_TEXT_BYTES];
-    const enum el_status status = el_option_set(row, value, options);
+    const enum el_status status = el_option_take(command, row, value, options);
     options->given[el_option_find(row->name, strlen(row->name)) - el_option_rows()] = true;
     if (status == EL_OK) return EL_OK;
     el_option_called(row, command, called, sizeof called);

@@ -131,9 +131,9 @@ static void put_configuration(json_t *record, const struct el_trial *trial, cons
     const struct el_train_config *train = &trial->train;
     el_json_put_all(
         record, EL_KEY("id", trial->id), EL_KEY("mode", train->mode), EL_KEY("model", train->model.name),
-        EL_KEY("devices", trial->n_devices), EL_KEY("device_names", el_trial_device_names(trial)),
-        EL_KEY("procs", trial->procs), EL_KEY("dtype", el_dtype_name(train->dtype)),
-        EL_KEY("global_batch", train->global_batch),
+        EL_KEY("chosen", trial->chosen), EL_KEY("devices", trial->n_devices),
+        EL_KEY("device_names", el_trial_device_names(trial)), EL_KEY("procs", trial->procs),
+        EL_KEY("dtype", el_dtype_name(train->dtype)), EL_KEY("global_batch", train->global_batch),
         EL_KEY("tokens_per_sample", el_trial_tokens(trial) ? json_integer(el_trial_tokens(trial)) : json_null()),
         EL_KEY("batch_per_device", from_first(ok, "batch_per_device", json_array())),
         EL_KEY("seed", train->seed <= INT64_MAX ? json_integer((json_int_t)train->seed)

@@ -70,9 +70,8 @@ void el_table_mode(const json_t *trial, char *text, size_t bytes)
         el_text_append(text, bytes, " loss");
     double beside = el_json_number(trial, "config.beside");
     if (beside > 0) el_text_append(text, bytes, " +%.0f", beside);
-    double workers = el_json_number(trial, "config.workers");
-    if (workers > 0) el_text_append(text, bytes, " w%.0f", workers);
-    if (el_json_is(trial, "config.page_cache", "cold")) el_text_append(text, bytes, " cold");
+    const char *chosen = el_json_text(trial, "chosen", "");
+    if (*chosen) el_text_append(text, bytes, " %s", chosen);
 }
 
 void el_table_batch(const json_t *trial, const json_t *context, char *text)

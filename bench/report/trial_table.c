@@ -266,7 +266,7 @@ static void show_device(const json_t *device, const json_t *context, char *text)
 
 /* clang-format off */
 #define TRIAL_COLUMNS(rate, figure, interval) \
-    EL_SHOWN("mode", -9, el_report_mode), EL_SHOWN("global batch", -14, el_table_batch), EL_FIGURE(rate, 11, figure), \
+    {.head = "mode", .width = -9, .alone = true, .show = el_report_mode}, EL_SHOWN("global batch", -14, el_table_batch), EL_FIGURE(rate, 11, figure), \
     EL_INTERVAL("95 % interval", 18, interval), EL_SHOWN("/single", 9, show_ratio), \
     EL_FIGURE("step ms", 8, "step_ms.mean"), EL_FIGURE("p95 ms", 9, "step_ms.p95"), \
     EL_FIGURE("exposed ms", 11, "comm.exposed_ms"), {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict}, \
@@ -297,7 +297,7 @@ static void put_devices(const struct el_table *table, const json_t *devices)
 
 static void put_failed(const json_t *trial, FILE *out)
 {
-    char head[64 + EL_CELL_BYTES], mode[32], batch[EL_CELL_BYTES];
+    char head[128 + EL_CELL_BYTES], mode[96], batch[EL_CELL_BYTES];
     el_table_mode(trial, mode, sizeof mode);
     el_table_batch(trial, NULL, batch);
     snprintf(head, sizeof head, "%-8s %-13s ", mode, batch);

@@ -38,8 +38,9 @@ enum el_status el_sizes_check(const struct el_model_config *given)
 }
 
 /* What only some models take. */
-static enum el_status check_taken(const struct el_options *options, const struct el_model_info *info)
+enum el_status el_sizes_check_taken(const struct el_options *options)
 {
+    const struct el_model_info *info = el_model_find(options->train.model.name);
     if (options->lengths.longest && info->input == EL_INPUT_IMAGES)
         return el_fail(EL_ERR_INVALID, "--lengths: model %s takes images, not sentences: leave it out", info->name);
     if (options->train.model.classes && info->input == EL_INPUT_TOKENS)
@@ -91,7 +92,7 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
     const struct el_model_size *seq_row = el_model_size_row(info, "seq");
     struct el_model_config model = *given;
     struct el_dataset *dataset;
-    EL_TRY(check_taken(options, info));
+    EL_TRY(el_sizes_check_taken(options));
     struct el_dataset_spec spec = {.source = options->data,
                                    .test_path = options->test[0] ? options->test : NULL,
                                    .input = info->input,

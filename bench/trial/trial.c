@@ -102,52 +102,35 @@ char *el_given_of_modes(char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES], 
     return of_modes[i];
 }
 
-/* The trial's of those that were given; of a mode that has none it stays. */
-static enum el_status choose_item(unsigned command, const char *option, const char *between, int place,
-                                  struct el_trial *trial)
+/* Sizes and classes, which may be the data's, are resolved once; the rest may be one of a list. */
+static enum el_status model_of(const struct el_options *options, const struct el_trial_choice *choice,
+                               struct el_model_config *model)
 {
-    char *text = el_given_of_modes(trial->of_modes, option), *at = text;
-    if (command == EL_CMD_RUN && strpbrk(text, between))
-        return el_fail(EL_ERR_INVALID, "--%s: 'run' takes those of one trial; 'evenload compare' takes a list", option);
-    for (; place > 0; place--) at += strcspn(at, between) + 1;
-    memmove(text, at, strlen(at) + 1);
-    text[strcspn(text, between)] = 0;
-    return EL_OK;
-}
-
-/* Equal shares are as if none were given. */
-static enum el_status choose_of_mode(unsigned command, const char *mode, const int *at, struct el_trial *trial)
-{
-    char *shares = el_given_of_modes(trial->of_modes, "shares");
-    if (el_mode_option_of(mode, "comm-hook")) EL_TRY(choose_item(command, "comm-hook", ",", at[EL_LIST_HOOKS], trial));
-    if (!el_mode_option_of(mode, "shares")) return EL_OK;
-    EL_TRY(choose_item(command, "shares", "/", at[EL_LIST_SHARES], trial));
-    if (!strcmp(shares, "equal")) *shares = 0;
-    return EL_OK;
+    *model = options->train.model;
+    memcpy(model->sizes, choice->model->sizes, sizeof model->sizes);
+    model->classes = choice->model->classes;
+    EL_TRY(el_sizes_check_taken(options));
+    return el_model_resolve(model);
 }
 
 enum el_status el_trial_resolve(unsigned command, const struct el_options *options,
                                 const struct el_trial_choice *choice, struct el_trial *trial)
 {
-    const int *at = choice->at;
     struct el_layout layout;
+    char *shares = el_given_of_modes(trial->of_modes, "shares");
+    const char *mode = options->modes[choice->mode];
     trial->train = options->train;
-    trial->train.model = *choice->model;
-    trial->train.weights = choice->weights;
     trial->given = options->train.model;
-    trial->train.loading.cold = options->page_cache == EL_CACHE_COLD || at[EL_LIST_PAGE_CACHE] == 1;
-    trial->train.loading.pageable = options->pin_memory == EL_PIN_OFF || at[EL_LIST_PIN_MEMORY] == 1;
-    if (options->prefetch.n) trial->train.loading.prefetch = options->prefetch.v[at[EL_LIST_PREFETCH]];
-    if (options->workers.n) trial->train.loading.workers = options->workers.v[at[EL_LIST_WORKERS]];
+    EL_TRY(model_of(options, choice, &trial->train.model));
+    trial->train.weights = choice->weights;
     trial->settings = options->settings;
     memcpy(trial->of_modes, options->of_modes, sizeof trial->of_modes);
-    EL_TRY(choose_of_mode(command, options->modes[at[EL_LIST_MODE]], at, trial));
-    EL_TRY(choose_devices(options, options->counts[at[EL_LIST_COUNT]], trial->devices, &trial->train.n_devices));
+    if (!strcmp(shares, "equal")) *shares = 0; /* as if none were given */
+    EL_TRY(choose_devices(options, options->counts[choice->count], trial->devices, &trial->train.n_devices));
     bool chosen = el_option_given(options, "min-time") || trial->train.min_time_s <= 0 || command == EL_CMD_EXPLAIN;
     if (!chosen && el_trial_backend(trial).gpu) trial->train.min_time_s = GPU_MIN_TIME_S;
-    EL_TRY(el_trial_use_mode(trial, options->modes[at[EL_LIST_MODE]], &trial->train));
-    trial->train.bucket_cap_bytes = (size_t)(options->bucket_mib[at[EL_LIST_BUCKETS]] * MIB + 0.5);
-    trial->train.bucket_view = options->bucket_view == EL_VIEW_ON || at[EL_LIST_BUCKET_VIEW] == 1;
+    EL_TRY(el_trial_use_mode(trial, mode, &trial->train));
+    if (options->bucket_mib > 0) trial->train.bucket_cap_bytes = (size_t)(options->bucket_mib * MIB + 0.5);
     if (options->first_bucket_mib > 0)
         trial->train.bucket_first_bytes = (size_t)(options->first_bucket_mib * MIB + 0.5);
     if (el_mode_option_of(trial->train.mode, "mesh"))
@@ -158,8 +141,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     EL_TRY(check_of_gpus(trial));
     EL_TRY(resolve_procs(command, options, trial));
     trial->batch_is_per_device = options->batch_is_per_device;
-    trial->train.global_batch =
-        options->batches[at[EL_LIST_BATCH]] * (trial->batch_is_per_device ? trial->n_devices : 1);
+    trial->train.global_batch = options->batches[choice->batch] * (trial->batch_is_per_device ? trial->n_devices : 1);
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(el_trial_check(command, trial));
@@ -198,15 +180,13 @@ enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_
 static void set_as_given(const struct el_trial *trial, struct el_options *o)
 {
     const struct el_train_config *train = &trial->train;
-    o->page_cache = train->loading.cold ? EL_CACHE_COLD : EL_CACHE_WARM;
-    o->pin_memory = train->loading.pageable ? EL_PIN_OFF : EL_PIN_ON;
     size_t cap = train->bucket_cap_bytes, first = train->bucket_first_bytes;
     bool buckets = has_effect(train, "bucket-mb");
     bool cap_given = buckets && (cap != EL_BUCKET_CAP_BYTES || first == cap);
-    if (cap_given) o->bucket_mib[o->n_buckets++] = (double)cap / MIB;
+    if (cap_given) o->bucket_mib = (double)cap / MIB;
     if (buckets && first != (cap_given ? cap : EL_BUCKET_FIRST_BYTES)) o->first_bucket_mib = (double)first / MIB;
     /* zero1's gradients always are views. */
-    o->bucket_view = train->bucket_view && has_effect(train, "bucket-view") ? EL_VIEW_ON : EL_VIEW_OFF;
+    o->train.bucket_view = train->bucket_view && has_effect(train, "bucket-view");
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
     if (train->weight_decay == el_train_default_weight_decay(train->optimizer)) o->train.weight_decay = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;
@@ -240,7 +220,9 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     o->procs = el_mode_find(trial->train.mode)->one_process ? 0 : trial->procs;
     o->batch_is_per_device = trial->batch_is_per_device;
     o->batches[0] = trial->train.global_batch / (trial->batch_is_per_device ? trial->n_devices : 1);
+    const int prefetch = o->train.loading.prefetch;
     o->train = trial->train;
+    if (!o->train.loading.workers) o->train.loading.prefetch = prefetch;
     const struct el_settings usual = o->settings;
     o->settings = trial->settings;
     if (!*o->checkpoint) { /* nothing is written */

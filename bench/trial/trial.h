@@ -25,6 +25,7 @@ struct el_trial {
     int n_devices;
     int procs; /* resolved: 1, or as many as devices */
     bool batch_is_per_device;
+    char chosen[96]; /* of options with lists, what distinguishes it from other trials: "bf16 micro=8" */
     bool characters; /* resolved: el_dataset_splits_characters */
     union {
         struct {
@@ -37,7 +38,7 @@ struct el_trial {
 };
 
 struct el_trial_set {
-    struct el_trial *trials; /* batches outer, then modes, then sizes of buckets, then counts of devices */
+    struct el_trial *trials; /* batches outer, then modes, then lists of values, then counts of devices */
     int n;
     struct el_dataset *dataset;
     struct el_safetensors *weights; /* of --load, which the trials' configurations point to; or NULL */
@@ -102,26 +103,10 @@ enum el_status el_devices_check(const struct el_device_name *devices, int n_devi
 
 /* ---- between the files of this room ---- */
 
-/* What there may be several values of, the outermost first; and which one of each a trial takes, by its place. A list
- * that was not given has one, its default. */
-enum el_trial_list {
-    EL_LIST_BATCH,
-    EL_LIST_MODE,
-    EL_LIST_BUCKET_VIEW,
-    EL_LIST_BUCKETS,
-    EL_LIST_HOOKS,
-    EL_LIST_SHARES,
-    EL_LIST_COUNT,
-    EL_LIST_PAGE_CACHE,
-    EL_LIST_PIN_MEMORY,
-    EL_LIST_WORKERS,
-    EL_LIST_PREFETCH,
-    EL_LISTS
-};
 /* What was given of a mode's option. */
 char *el_given_of_modes(char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES], const char *name);
 struct el_trial_choice {
-    int at[EL_LISTS];
+    int batch, mode, count;              /* places in the options' lists */
     const struct el_model_config *model; /* resolved */
     const struct el_safetensors *weights;
 };
@@ -137,5 +122,6 @@ enum el_status el_trial_check(unsigned command, struct el_trial *trial);
 /* The sizes that a user gave go with the model; then all sizes, and the data, open, which the caller closes. After an
  * error nothing is open. Errors: EL_ERR_INVALID names the option or the file. */
 enum el_status el_sizes_check(const struct el_model_config *given);
+enum el_status el_sizes_check_taken(const struct el_options *options);
 enum el_status el_sizes_resolve(const struct el_options *options, struct el_model_config *model_p,
                                 struct el_dataset **dataset_p);

@@ -8,56 +8,6 @@
 #include "runtime/state/checkpoint.h"
 #include "runtime/state/weights.h"
 
-/* "1,1/3,1", "none,f16" */
-static int count_items(const struct el_options *o, const char *option, char between)
-{
-    struct el_options own = *o;
-    int n = 1;
-    for (const char *at = el_given_of_modes(own.of_modes, option); *at; at++) n += *at == between;
-    return n;
-}
-
-/* How many values there are, after what was chosen before. */
-static int count_values(const struct el_options *o, enum el_trial_list list, const struct el_trial_choice *choice)
-{
-    const char *mode = o->modes[choice->at[EL_LIST_MODE]];
-    bool reduces = el_mode_option_of(mode, "bucket-mb") && (!el_mode_has_pieces(mode) || *o->mesh);
-    int workers = o->workers.n ? o->workers.v[choice->at[EL_LIST_WORKERS]] : 0;
-    switch (list) {
-    case EL_LIST_BATCH:
-        return o->n_batches;
-    case EL_LIST_MODE:
-        return o->n_modes;
-    case EL_LIST_BUCKET_VIEW:
-        return o->bucket_view == EL_VIEW_BOTH && el_mode_option_of(mode, "bucket-view") ? 2 : 1;
-    case EL_LIST_BUCKETS:
-        return reduces ? o->n_buckets : 1;
-    case EL_LIST_HOOKS:
-        return reduces && el_mode_option_of(mode, "comm-hook") ? count_items(o, "comm-hook", ',') : 1;
-    case EL_LIST_SHARES:
-        return el_mode_option_of(mode, "shares") ? count_items(o, "shares", '/') : 1;
-    case EL_LIST_COUNT:
-        return o->n_counts;
-    case EL_LIST_PAGE_CACHE:
-        return o->page_cache == EL_CACHE_BOTH ? 2 : 1;
-    case EL_LIST_PIN_MEMORY:
-        return o->pin_memory == EL_PIN_BOTH ? 2 : 1;
-    case EL_LIST_WORKERS:
-        return o->workers.n;
-    default:
-        return workers > 0 ? o->prefetch.n : 1;
-    }
-}
-
-/* Whether the mode makes of it what it made of the value before. */
-static bool is_the_same(const struct el_options *o, enum el_trial_list list, int i,
-                        const struct el_trial_choice *choice)
-{
-    const char *mode = o->modes[choice->at[EL_LIST_MODE]];
-    return list == EL_LIST_COUNT && i > 0 &&
-           el_mode_devices(mode, o->counts[i]) == el_mode_devices(mode, o->counts[i - 1]);
-}
-
 static enum el_status resume(struct el_trial *trial, struct el_trial_set *set)
 {
     struct el_graph *graph;
@@ -74,15 +24,26 @@ static enum el_status resume(struct el_trial *trial, struct el_trial_set *set)
     return status;
 }
 
-static enum el_status add_trial(unsigned command, const struct el_options *options,
-                                const struct el_trial_choice *choice, struct el_trial_set *set)
+/* What the mode makes of a value that it does not have, or of more devices than it takes, is a trial already. */
+static bool is_there(const struct el_trial_set *set, const char *id)
+{
+    for (int t = 0; t < set->n; t++)
+        if (!strcmp(set->trials[t].id, id)) return true;
+    return false;
+}
+
+static enum el_status add_trial(unsigned command, const struct el_options *options, struct el_trial_choice choice,
+                                const char *chosen, struct el_trial_set *set)
 {
     struct el_trial *trials = realloc(set->trials, (size_t)(set->n + 1) * sizeof *trials);
     if (!trials) return el_fail_errno("%d trials", set->n + 1);
-    struct el_trial *trial = &trials[set->n++];
+    struct el_trial *trial = &trials[set->n];
     set->trials = trials;
     memset(trial, 0, sizeof *trial);
-    EL_TRY(el_trial_resolve(command, options, choice, trial));
+    snprintf(trial->chosen, sizeof trial->chosen, "%s", chosen);
+    EL_TRY(el_trial_resolve(command, options, &choice, trial));
+    if (is_there(set, trial->id)) return EL_OK;
+    set->n++;
     trial->characters = el_dataset_info(set->dataset)->characters;
     if (*trial->checkpoint && options->repeats > 1)
         return el_fail(EL_ERR_INVALID,
@@ -96,17 +57,23 @@ static enum el_status add_trial(unsigned command, const struct el_options *optio
                    trial->train.global_batch, samples, trial->data);
 }
 
-static enum el_status add_from(enum el_trial_list list, unsigned command, const struct el_options *options,
-                               struct el_trial_choice choice, struct el_trial_set *set)
+/* Each batch, mode and number of devices, of options with one value each. */
+static enum el_status add_all(unsigned command, const struct el_options *options, struct el_trial_choice choice,
+                              struct el_trial_set *set)
 {
-    if (list == EL_LISTS) return add_trial(command, options, &choice, set);
-    int n = count_values(options, list, &choice);
-    for (int i = 0; i == 0 || i < n; i++) {
-        if (is_the_same(options, list, i, &choice)) continue;
-        choice.at[list] = i;
-        EL_TRY(add_from(list + 1, command, options, choice, set));
+    const int n = el_option_combinations(options), counts = options->n_counts ? options->n_counts : 1;
+    struct el_options *one = malloc(sizeof *one);
+    enum el_status status = one ? EL_OK : el_fail_errno("options of a trial");
+    for (int i = 0; i < options->n_batches * options->n_modes * n * counts && status == EL_OK; i++) {
+        char chosen[sizeof set->trials->chosen];
+        choice.count = i % counts;
+        choice.mode = i / counts / n % options->n_modes;
+        choice.batch = i / counts / n / options->n_modes;
+        status = el_option_choose(options, options->modes[choice.mode], i / counts % n, one, chosen, sizeof chosen);
+        if (status == EL_OK) status = add_trial(command, one, choice, chosen, set);
     }
-    return EL_OK;
+    free(one);
+    return status;
 }
 
 /* Of a resolved model; NULL where no file is to be loaded. */
@@ -143,7 +110,7 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
     EL_TRY(el_sizes_resolve(options, &model, &set.dataset));
     enum el_status status = open_weights(options->load, &model, &set);
     const struct el_trial_choice choice = {.model = &model, .weights = set.weights};
-    if (status == EL_OK) status = add_from(EL_LIST_BATCH, command, options, choice, &set);
+    if (status == EL_OK) status = add_all(command, options, choice, &set);
     if (status == EL_OK)
         *set_p = set;
     else

@@ -72,7 +72,7 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
 {
     struct el_options o;
     el_options_defaults(EL_CMD_COMPARE, &o);
-    o.n_modes = o.n_batches = o.n_buckets = 1;
+    o.n_modes = o.n_batches = 1;
     snprintf(o.modes[0], sizeof o.modes[0], "%s", cell->mode->name);
     take_sizes(cell->model, &o.train.model);
     EL_TRY(take_devices(backend, cell->n_devices, &o));
@@ -85,7 +85,7 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     o.launcher = options->launcher;
     const bool stages = el_mode_cuts(cell->mode->name) || strstr(cell->variant, "pp=");
     o.batches[0] = stages && el_mode_option_of(cell->mode->name, "micro") ? BATCH_OF_MICRO : BATCH;
-    o.bucket_mib[0] = 4 / 1024.0; /* several buckets */
+    o.bucket_mib = 4 / 1024.0; /* several buckets */
     o.first_bucket_mib = 1 / 1024.0;
     o.train.dtype = cell->kind == EL_VERIFY_F32 ? EL_F32 : EL_F64;
     o.train.optimizer = cell->kind >= EL_VERIFY_F32 ? EL_OPT_MOMENTUM : (enum el_optimizer_kind)cell->kind;

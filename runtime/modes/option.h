@@ -37,7 +37,6 @@ struct el_mode_option {
     double min, max;
     const char *key;   /* in the record; NULL: the name, with _ for - */
     const char *label; /* after the mode in tables if not the default; "": its value; NULL: nothing */
-    bool listed;       /* a choice; compare takes a list */
     bool of_copies;    /* for models in pieces: only matters with several copies of the model */
     bool of_stages;    /* only matters with stages */
 };

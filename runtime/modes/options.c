@@ -41,13 +41,12 @@ const struct el_mode_option el_mode_comm_hook = {
     .argument = "HOOK",
     .help =
         "type of gradients in buckets: f16 and bf16 are PyTorch's fp16_compress_hook and bf16_compress_hook and send "
-        "half of f32's bytes; f32 is the reduce_dtype of its MixedPrecision; compare takes a list: none,f16",
+        "half of f32's bytes; f32 is the reduce_dtype of its MixedPrecision",
     .kind = EL_MODE_CHOICE,
     EL_MODE_FIELD(hook),
     .choices = "none|f32|f16|bf16",
     .initial = "none",
     .label = "",
-    .listed = true,
     .of_copies = true};
 
 const struct el_mode_option el_mode_accumulate = {

@@ -99,7 +99,7 @@ END
     for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2))"; done >text.txt
     tiny=(--model mlp --features 16 --hidden 8 --batch 8 --warmup 1 --steps 6 --min-time 0 --control none --quiet --data text.txt)
     data=("$CARDS" data "${tiny[@]}" --devices cuda:1 --workers 1 --repeats 1 --data-in cache=warm)
-    run --separate-stderr "${data[@]}" --non-blocking pin=both --out both
+    run --separate-stderr "${data[@]}" --non-blocking pin=on,off --out both
     [[ $status -eq 0 && $output == *"stages, warm, pinned"*"out of workers' queue"*"stages, warm, pageable"*"the driver stages"* ]] || show
     for line in "${lines[@]}"; do [[ ${#line} -le 110 || $line == "not drawn: "* ]] || { echo "$line" && show; }; done
     [[ $(json both/data.json '[(r["pinned"], r["workers"], r["pin_ms"] is None) for r in d["rows"]]') == "[('on', 0, True), ('on', 1, False), ('off', 0, True), ('off', 1, True)]" ]]
@@ -108,7 +108,7 @@ END
     refuses "--non-blocking pin=off out" "${data[@]}" --non-blocking ahead,pin=off
     refuses "leave --accumulate out" "$CARDS" run "${tiny[@]}" --mode single --devices cuda:1 --accumulate 2 --non-blocking ahead
     refuses "--non-blocking is for GPUs" "$CARDS" run "${tiny[@]}" --devices 1 --non-blocking off
-    refuses "--non-blocking pin is for GPUs" "$CARDS" data "${tiny[@]}" --devices 1 --non-blocking pin=both
+    refuses "--non-blocking pin is for GPUs" "$CARDS" data "${tiny[@]}" --devices 1 --non-blocking pin=on,off
 }
 
 # The worker of `verify --quick --modes single`, as far as resnet18's cell in f32: what follows takes ten times as long here.

@@ -116,7 +116,7 @@ ranks() {
 
 @test "a step as a CUDA graph: the same losses, and the record says which steps were one" {
     need_cards
-    [[ $("$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --graph on --out out) == *"single graph "* ]] || show
+    [[ $("$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --graph on --out out) == *"single graph"* ]] || show
     "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --out plain >/dev/null
     [[ $(of_trial 't["config"]["graph"], t["repeats"][0]["graph_steps"], len(t["repeats"][0]["recorded_step_ms"])') == "on 3 3" ]] || show
     [[ $(of_trial 't["loss"] == json.load(open("plain/results.json"))["trials"][0]["loss"]') == True ]] || show

@@ -30,7 +30,7 @@ bf16 17780
 
 @test "hooks that there are not, and what they do not go with, are refused in a line" {
     refuses "--comm-hook: 'f17' is not one of none|f32|f16|bf16" "$EVENLOAD" run --mode ddp --comm-hook f17
-    refuses "'run' takes those of one trial" "$EVENLOAD" run --mode ddp --comm-hook none,f16
+    refuses "'run' takes one value" "$EVENLOAD" run --mode ddp --comm-hook none,f16
     refuses "--comm-hook f16: gradients of f64 are reduced as they are" "$EVENLOAD" run --mode ddp --devices 2 --precision f64 --comm-hook f16
     refuses "leave --comm-hook out" "$EVENLOAD" run --mode ddp --devices 2 --bucket-mb view --comm-hook f16
     refuses "did you mean '--comm-hook'" "$EVENLOAD" run --mode ddp --reduce-dtype bf16

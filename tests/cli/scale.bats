@@ -69,7 +69,7 @@ assert " --repeats 3 " in run["command"] and run["trials"][0]["command"].endswit
     refuses "--devices: 2 is there twice" "$EVENLOAD" scale --devices 2,2
     refuses "single runs on one device only: add one that runs on several" "$EVENLOAD" scale --modes single
     refuses "--bucket-mb: mode dp does not take it, ddp does" "$EVENLOAD" scale --modes dp --bucket-mb 1
-    refuses "--bucket-mb 1,25: give one value here" "$EVENLOAD" scale --bucket-mb 1,25
+    refuses "--bucket-mb 1,25: 'scale' takes one value" "$EVENLOAD" scale --bucket-mb 1,25
     refuses "scale: nothing does not exist: " "$EVENLOAD" scale nothing
     for option in --strong '--repeats 7' '--repeats 5' '--out r' '--devices 4'; do # given with a folder of records, which have been measured
         # shellcheck disable=SC2086 # an option and its value

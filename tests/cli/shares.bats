@@ -105,7 +105,7 @@ assert predicted["solution"] == measured["solution"]
 
 @test "what cannot be is refused in one line" {
     refuses "mode pipeline does not take it" "$EVENLOAD" run --mode pipeline --shares 3,1
-    refuses "'run' takes those of one trial" "$EVENLOAD" run --mode ddp --shares 3,1/1,1
+    refuses "'run' takes one value" "$EVENLOAD" run --mode ddp --shares 3,1/1,1
     refuses "weight 2, '0', is not a whole number from 1" "$EVENLOAD" run --mode ddp --shares 3,0
     refuses "3 weights for 2 devices" "$EVENLOAD" compare --devices cpu:2 --shares 1,1/1,1,1
     refuses "--solve finds the shares" "$EVENLOAD" imbalance --solve time --shares 3,1

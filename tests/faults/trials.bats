@@ -11,9 +11,12 @@ LONG=(--model mlp --features 16 --hidden 8 --data dummy --batch 16 --warmup 1 --
 SOON=25
 
 # The pid of a worker of this run: its result's path is in its arguments, from the root on, as other tests have runs of the same name.
+# mpirun's own arguments have it too; its ranks write theirs into files.
 worker_pid() { # worker_pid RUN RANK
-    local file=("$1"/logs/*/rank-"$2".pid)
-    if [[ -s ${file[0]} ]]; then cat "${file[0]}"; else pgrep -f "worker measure $PWD/$1/repeats" | head -n 1; fi
+    local file=("$1"/logs/*/rank-"$2".pid) pids
+    [[ ! -s ${file[0]} ]] || { cat "${file[0]}" && return; }
+    pids=$(pgrep -f "worker measure $PWD/$1/repeats") || return 0
+    pgrep -x mpirun | grep -qxF "$pids" || head -n 1 <<<"$pids"
 }
 
 wait_for() { # wait_for COMMAND...: true within a minute

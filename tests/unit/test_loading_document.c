@@ -6,6 +6,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/data/data.h"
+#include "bench/options/options.h"
 #include "tests/unit/record_checks.h"
 
 enum { TRIALS = 4, LAUNCHES = 3, BATCH = 10 };
@@ -104,7 +105,8 @@ static void a_lucky_launch_does_not_vouch_for_itself(void **state)
 /* On GPUs of pinned memory alone, where both were measured; what is taken out of a queue is put into pinned memory. */
 static void pinned_memory_is_told_apart(void **state)
 {
-    options.pin_memory = EL_PIN_BOTH;
+    assert_int_equal(el_option_take(EL_CMD_DATA, el_option_of_command(EL_CMD_DATA, "pin-memory"), "on,off", &options),
+                     EL_OK);
     for (int t = 0; t < TRIALS; t++) {
         trials[t].devices[0] = (struct el_device_name){"cuda", 0};
         trials[t].train.loading.pageable = t == 2;
@@ -118,7 +120,7 @@ static void pinned_memory_is_told_apart(void **state)
     assert_true(is_null(made, "rows.2.pin_ms"));
     assert_int_equal(el_json_whole(made, "recommended.0.workers"), 4);
     json_decref(made);
-    options.pin_memory = EL_PIN_ON;
+    options.n_lists = 0;
     for (int t = 0; t < TRIALS; t++) {
         trials[t].devices[0] = (struct el_device_name){"cpu", 0};
         trials[t].train.loading.pageable = false;

@@ -163,14 +163,38 @@ static void refuses_together(const char *words, const char *reason)
 static void views_of_buckets_are_a_trial_of_their_own(void **state)
 {
     struct el_trial_set set =
-        resolve(EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8,16 --bucket-mb view=both");
+        resolve(EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8,16 --bucket-mb view=off,on");
     bool views[] = {false, false, false, true}; /* single, dp, ddp, ddp */
     assert_int_equal(set.n, 8);
     for (int t = 0; t < set.n; t++) assert_int_equal(set.trials[t].train.bucket_view, views[t % 4]);
     assert_string_not_equal(set.trials[2].id, set.trials[3].id);
     el_trials_free(&set);
     refuses_together("--mode dp --bucket-mb view", "--bucket-mb view: mode dp does not take it, ddp does");
-    assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-mb view=both"), EL_ERR_INVALID);
+    assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-mb view=off,on"), EL_ERR_INVALID);
+}
+
+/* Any option of a trial takes a list where there are several trials; what a mode makes nothing of is no trial of its
+ * own. */
+static void a_list_is_a_trial_for_each_value(void **state)
+{
+    struct el_trial_set set =
+        resolve(EL_CMD_COMPARE, "--modes dp,ddp --data dummy --devices null:2 --batch 8 --overlap "
+                                "off,on --precision f32,bf16 --workers 0,1,prefetch=1,2");
+    assert_int_equal(set.n, 6 + 12); /* dp has no --overlap, and 0 workers nothing ahead */
+    assert_string_equal(set.trials[0].chosen, "f32 workers=0 prefetch=1");
+    assert_string_equal(set.trials[6].chosen, "f32 overlap=off workers=0 prefetch=1");
+    assert_string_equal(set.trials[17].chosen, "bf16 overlap=on workers=1 prefetch=2");
+    assert_int_equal(set.trials[17].train.model.precision, EL_PRECISION_BF16);
+    assert_int_equal(set.trials[17].train.loading.prefetch, 2);
+    for (int i = 0; i < set.n; i++)
+        for (int j = 0; j < i; j++) assert_string_not_equal(set.trials[i].id, set.trials[j].id);
+    el_trials_free(&set);
+    assert_int_equal(parse(EL_CMD_COMPARE, "--lr 0.1,0.2 --lr 0.3"), EL_OK);
+    assert_int_equal(el_option_combinations(&options), 1);
+    assert_int_equal(parse(EL_CMD_COMPARE, "--lr 0.1,x"), EL_ERR_INVALID);
+    assert_int_equal(parse(EL_CMD_RUN, "--lr 0.1,0.2"), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "'run' takes one value; 'evenload compare' takes a list"));
+    assert_int_equal(parse(EL_CMD_COMPARE, "--repeats 1,2"), EL_ERR_INVALID);
 }
 
 /* What no mode of the command takes would change nothing; with one that does, the others do without. */
@@ -239,5 +263,5 @@ static void the_id_is_of_what_is_measured(void **state)
 
 RUN_TESTS(NULL, NULL, trials_are_modes_times_batches, processes_follow_the_mode,
           a_command_line_resolves_to_the_same_trial, what_is_not_given_is_as_in_pytorch, foreach_follows_the_device,
-          sizes_of_buckets_are_trials, views_of_buckets_are_a_trial_of_their_own, what_no_mode_takes_is_refused,
-          the_id_is_of_what_is_measured)
+          sizes_of_buckets_are_trials, views_of_buckets_are_a_trial_of_their_own, a_list_is_a_trial_for_each_value,
+          what_no_mode_takes_is_refused, the_id_is_of_what_is_measured)
