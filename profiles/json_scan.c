@@ -107,7 +107,7 @@ static const char *walk(struct walk *w, const char *at, const char *end)
 
 static bool begins_value(char c)
 {
-    return c && strchr("{[\"-0123456789tfn", c) != NULL;
+    return c && strchr("]},:", c) == NULL; /* NaN, inf and words without quotes are legal: few values are needed */
 }
 
 static struct walk walk_from(char c)
@@ -194,6 +194,11 @@ struct el_scan_text el_scan_string(struct el_scan_text value)
 {
     bool is_string = value.n >= 2 && *value.at == '"';
     return is_string ? (struct el_scan_text){value.at + 1, value.n - 2} : (struct el_scan_text){"", 0};
+}
+
+struct el_scan_text el_scan_unquoted(struct el_scan_text value)
+{
+    return value.n >= 2 && *value.at == '"' ? el_scan_string(value) : value;
 }
 
 bool el_scan_whole(struct el_scan_text value, int64_t *whole_p)

@@ -54,6 +54,8 @@ bool el_scan_begins(struct el_scan_text text, const char *word);
 /* A string value's text; else empty. */
 struct el_scan_text el_scan_string(struct el_scan_text value);
 /* false: no whole number. */
+/* A number as a string: without its quotes. */
+struct el_scan_text el_scan_unquoted(struct el_scan_text value);
 bool el_scan_whole(struct el_scan_text value, int64_t *whole_p);
 /* 1000 times the number, rounded: microseconds since 1970 exceed a double's digits. false: no number, or above
  * 2.2e15. */

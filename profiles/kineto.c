@@ -18,7 +18,7 @@
 #define EL_KINETO_ANNOUNCES "record_param_comms"
 
 struct el_kineto_event {
-    struct el_scan_text ph, cat, name, ts, dur, pid, args;
+    struct el_scan_text ph, cat, name, ts, dur, pid, tid, args;
     int64_t correlation, device, external_id; /* from its arguments; -1: none */
 };
 
@@ -94,24 +94,84 @@ static bool is_one_of(struct el_scan_text text, const char *const *words)
     return *words != NULL;
 }
 
-static int kineto_class_on_device(struct el_scan_text cat, struct el_scan_text name)
+static bool has_one_of(struct el_scan_text text, const char *const *words)
+{
+    while (*words && !memmem(text.at, text.n, *words, strlen(*words))) words++;
+    return *words != NULL;
+}
+
+static bool begins_with_one_of(struct el_scan_text text, const char *const *words)
+{
+    while (*words && !el_scan_begins(text, *words)) words++;
+    return *words != NULL;
+}
+
+/* NCCL and RCCL; MSCCL(++), DeepEP, NVSHMEM, PyTorch's symmetric memory, vLLM's and TensorRT-LLM's all-reduce, oneCCL,
+ * HCCL. */
+static bool is_of_comm_library(struct el_scan_text name)
+{
+    static const char *const parts[] = {"rcclGenericKernel",
+                                        "rcclDevKernel",
+                                        "msccl",
+                                        "deep_ep::",
+                                        "nvshmem",
+                                        "symm_mem",
+                                        "multimem_",
+                                        "cross_device_reduce",
+                                        "one_shot_all_",
+                                        "two_shot_all_",
+                                        "oneccl",
+                                        "allreduce_fusion_kernel",
+                                        "hccl",
+                                        "hcom_",
+                                        "ccl_sched",
+                                        NULL};
+    return (el_scan_begins(name, "nccl") && memmem(name.at, name.n, "Kernel", 6)) || has_one_of(name, parts);
+}
+
+/* Of no library that is known, and yet called like a collective: it is counted as computation, and told. */
+static bool is_doubtful(struct el_scan_text name)
+{
+    static const char *const parts[] = {"allreduce",     "all_reduce", "AllReduce",  "reduce_scatter", "ReduceScatter",
+                                        "reducescatter", "allgather",  "all_gather", "AllGather",      "alltoall",
+                                        "all_to_all",    "AllToAll",   "all2all",    "a2a_",           "sendrecv",
+                                        "SendRecv",      "p2p_copy",   "ncclx",      "peer_",          NULL};
+    return has_one_of(name, parts);
+}
+
+/* `named`: its arguments say which collective it is. */
+static int kineto_class_on_device(struct el_scan_text cat, struct el_scan_text name, bool named)
 {
     static const char *const kernels[] = {"kernel", "Kernel", NULL}, *const copies[] = {"gpu_memcpy", "gpu_memset",
                                                                                         "Memcpy", "Memset", NULL};
     if (is_one_of(cat, copies)) return el_scan_begins(name, "Memcpy PtoP") ? EL_KINETO_COMM : EL_KINETO_COPY;
     if (!is_one_of(cat, kernels)) return -1;
-    if (el_scan_begins(name, "nccl") && memmem(name.at, name.n, "Kernel", 6)) return EL_KINETO_COMM;
+    if (named || is_of_comm_library(name)) return EL_KINETO_COMM;
     return el_scan_begins(name, "Memcpy") || el_scan_begins(name, "Memset") ? EL_KINETO_COPY : EL_KINETO_COMPUTE;
 }
 
+enum { NO_WORK = -1, CONTAINER = -2 };
+
+/* A container's own time is its thread's wait, or Python; what it holds is work. FSDP's are annotations too. */
 static int kineto_class_on_host(struct el_scan_text cat, struct el_scan_text name)
 {
-    static const char *const movers[] = {"gloo:", "mpi:", "nccl:", "ucc:"};
+    static const char *const movers[] = {"gloo:", "mpi:", "nccl:", "ucc:", NULL};
+    static const char *const containers[] = {"c10d::",
+                                             "_c10d_functional::",
+                                             "c10d_functional::",
+                                             EL_KINETO_ANNOUNCES,
+                                             "autograd::engine::evaluate_function",
+                                             "RegisterPostBackwardFunction",
+                                             "FSDP::",
+                                             "FullyShardedDataParallel",
+                                             "DistributedDataParallel",
+                                             "Optimizer.",
+                                             NULL};
     bool op = el_scan_is(cat, "cpu_op");
-    if (!op && !el_scan_is(cat, "user_annotation")) return -1;
-    for (size_t i = 0; i < sizeof movers / sizeof movers[0]; i++)
-        if (el_scan_begins(name, movers[i])) return EL_KINETO_COMM;
-    return !op || el_scan_begins(name, "c10d::") || el_scan_begins(name, EL_KINETO_ANNOUNCES) ? -1 : EL_KINETO_COMPUTE;
+    if (!op && !el_scan_is(cat, "user_annotation")) return NO_WORK;
+    if (begins_with_one_of(name, movers)) return EL_KINETO_COMM;
+    if (begins_with_one_of(name, containers)) return CONTAINER;
+    return op ? EL_KINETO_COMPUTE : NO_WORK;
 }
 
 static int64_t kineto_event_device(const struct el_kineto_event *event)
@@ -132,9 +192,10 @@ static bool kineto_event_fields(struct el_scan_text rest, struct el_kineto_event
                                   : el_scan_is(key, "name") ? &event->name
                                                             : NULL;
         if (to) *to = el_scan_string(value);
-        if (el_scan_is(key, "ts")) event->ts = value;
-        if (el_scan_is(key, "dur")) event->dur = value;
+        if (el_scan_is(key, "ts")) event->ts = el_scan_unquoted(value);
+        if (el_scan_is(key, "dur")) event->dur = el_scan_unquoted(value);
         if (el_scan_is(key, "pid")) event->pid = value;
+        if (el_scan_is(key, "tid")) event->tid = value;
         if (el_scan_is(key, "args")) event->args = value;
     }
     return more == 0;
@@ -194,6 +255,9 @@ static enum el_comm_verb verb_of(struct el_scan_text name)
                  {"reducescatter", EL_COMM_REDUCE_SCATTER},
                  {"allgather", EL_COMM_ALL_GATHER},
                  {"alltoall", EL_COMM_ALL_TO_ALL},
+                 {"dispatch", EL_COMM_ALL_TO_ALL}, /* of a mixture of experts */
+                 {"combine", EL_COMM_ALL_TO_ALL},
+                 {"crossdevicereduce", EL_COMM_ALL_REDUCE},
                  {"barrier", EL_COMM_BARRIER},
                  {"broadcast", EL_COMM_BROADCAST},
                  {"sendrecv", EL_COMM_VERB_COUNT},
@@ -372,6 +436,12 @@ struct work {
 struct launch {
     int64_t correlation, begin_ns;
 };
+/* Of a thread of the host. */
+struct host_op {
+    struct el_span span;
+    uint32_t thread;
+    int32_t class;
+};
 
 struct reader {
     struct el_scan scan;
@@ -379,7 +449,8 @@ struct reader {
     bool found; /* an array of events */
     struct work *works;
     struct launch *launches;
-    size_t n_works, works_room, n_launches, launches_room;
+    struct host_op *host_ops; /* while there is no device */
+    size_t n_works, works_room, n_launches, launches_room, n_host_ops, host_ops_room;
     struct el_kineto_call *announced; /* by record_param_comms */
     size_t n_announced, announced_room;
     int64_t steps_end_ns;
@@ -454,6 +525,21 @@ static enum el_status keep_work(struct reader *reader, struct work work)
     return EL_OK;
 }
 
+static enum el_status keep_host_op(struct reader *reader, const struct work *work, struct el_scan_text thread)
+{
+    struct host_op op = {work->span, (uint32_t)el_hash(EL_HASH_BEGIN, thread.at, thread.n), work->class};
+    if (reader->n_works) return EL_OK; /* the host only issues what the devices do */
+    if (!EL_GROW(reader->host_ops, reader->host_ops_room, reader->n_host_ops + 1)) return fail_memory(reader);
+    reader->host_ops[reader->n_host_ops++] = op;
+    return EL_OK;
+}
+
+static void note_doubt(struct el_kineto_trace *trace, struct el_scan_text name)
+{
+    if (trace->n_doubtful++ == 0)
+        snprintf(trace->doubtful, sizeof trace->doubtful, "%.*s", (int)(name.n < 80 ? name.n : 80), name.at);
+}
+
 static enum el_status note_name(struct reader *reader, const struct el_kineto_event *event)
 {
     struct el_scan_text rest = event->args, key, value;
@@ -475,14 +561,18 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
         return el_scan_fail(&reader->scan, reader->scan.position, "an event that is no JSON");
     if (el_scan_is(event.ph, "M")) return note_name(reader, &event);
     if (!el_scan_is(event.ph, "X")) return EL_OK;
-    int on_device = kineto_class_on_device(event.cat, event.name);
-    int on_host = on_device < 0 ? kineto_class_on_host(event.cat, event.name) : -1;
+    static const char *const named[] = {"Collective name", NULL};
+    const bool may_call = el_scan_begins(event.name, EL_KINETO_ANNOUNCES) || has_one_of(event.args, named) ||
+                          kineto_class_on_device(event.cat, event.name, false) == EL_KINETO_COMM ||
+                          kineto_class_on_host(event.cat, event.name) == EL_KINETO_COMM;
+    if (!kineto_event_arguments(&event, may_call ? &call : NULL))
+        return el_scan_fail(&reader->scan, reader->scan.position, "an event whose args are no JSON");
+    int on_device = kineto_class_on_device(event.cat, event.name, call.verb != EL_COMM_VERB_COUNT);
+    int on_host = on_device < 0 ? kineto_class_on_host(event.cat, event.name) : NO_WORK;
     struct work work = {.class = on_device < 0 ? on_host : on_device};
     bool announces = el_scan_begins(event.name, EL_KINETO_ANNOUNCES);
     bool calls = announces || (work.class == EL_KINETO_COMM && !el_scan_begins(event.name, "Memcpy"));
     int64_t length_ns;
-    if (!kineto_event_arguments(&event, calls ? &call : NULL))
-        return el_scan_fail(&reader->scan, reader->scan.position, "an event whose args are no JSON");
     if (!el_scan_thousandths(event.ts, &work.span.begin_ns) || !el_scan_thousandths(event.dur, &length_ns))
         return work.class < 0 ? EL_OK : el_scan_fail(&reader->scan, reader->scan.position, "an event without a time");
     work.span.end_ns = work.span.begin_ns + length_ns;
@@ -501,7 +591,10 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
         call.correlation = event.correlation;
         EL_TRY(keep_call(reader, &call, announces));
     }
-    return keep_work(reader, work);
+    if (on_device == EL_KINETO_COMPUTE && is_doubtful(event.name)) note_doubt(reader->trace, event.name);
+    if (on_host == EL_KINETO_COMPUTE || on_host == CONTAINER || on_host == EL_KINETO_COMM)
+        EL_TRY(keep_host_op(reader, &work, event.tid));
+    return on_host == EL_KINETO_COMPUTE || on_host == CONTAINER ? EL_OK : keep_work(reader, work);
 }
 
 static int by_correlation(const void *a, const void *b)
@@ -527,11 +620,76 @@ static bool is_of_steps(const struct reader *reader, int64_t device, int64_t cor
            reader->launches[low].begin_ns <= reader->steps_end_ns;
 }
 
+/* A thread's ops, the outer one first. */
+static int by_nesting(const void *a, const void *b)
+{
+    const struct host_op *x = a, *y = b;
+    if (x->thread != y->thread) return x->thread < y->thread ? -1 : 1;
+    if (x->span.begin_ns != y->span.begin_ns) return x->span.begin_ns < y->span.begin_ns ? -1 : 1;
+    return (x->span.end_ns < y->span.end_ns) - (x->span.end_ns > y->span.end_ns);
+}
+
+enum { NESTED_MAX = 256 };
+
+/* An op's own time, without that of the ops within it. */
+struct nest {
+    struct host_op op[NESTED_MAX];
+    size_t depth;
+    int64_t from_ns; /* what is before is told */
+};
+
+static enum el_status tell_own(struct reader *reader, struct nest *nest, int64_t to_ns)
+{
+    const struct host_op *op = &nest->op[nest->depth - 1];
+    const struct work work = {.device = -1, .class = op->class, .span = {nest->from_ns, to_ns}};
+    const bool any = op->class == EL_KINETO_COMPUTE && to_ns > nest->from_ns;
+    if (to_ns > nest->from_ns) nest->from_ns = to_ns;
+    return any ? count(reader, &work) : EL_OK;
+}
+
+static enum el_status leave(struct reader *reader, struct nest *nest, int64_t before_ns)
+{
+    for (; nest->depth && nest->op[nest->depth - 1].span.end_ns <= before_ns; nest->depth--)
+        EL_TRY(tell_own(reader, nest, nest->op[nest->depth - 1].span.end_ns));
+    return EL_OK;
+}
+
+/* One that is not within the op before it (times are rounded, threads are not told) is taken whole. */
+static enum el_status enter(struct reader *reader, struct nest *nest, const struct host_op *op)
+{
+    const struct work whole = {.device = -1, .class = op->class, .span = op->span};
+    EL_TRY(leave(reader, nest, op->span.begin_ns));
+    if (nest->depth == NESTED_MAX || (nest->depth && op->span.end_ns > nest->op[nest->depth - 1].span.end_ns))
+        return op->class == EL_KINETO_COMPUTE ? count(reader, &whole) : EL_OK;
+    if (nest->depth) EL_TRY(tell_own(reader, nest, op->span.begin_ns));
+    nest->op[nest->depth++] = *op;
+    nest->from_ns = op->span.begin_ns;
+    return EL_OK;
+}
+
+static enum el_status count_host_ops(struct reader *reader)
+{
+    struct nest nest = {.depth = 0};
+    size_t n_compute = 0;
+    if (reader->n_works) return EL_OK;
+    if (reader->n_host_ops) qsort(reader->host_ops, reader->n_host_ops, sizeof *reader->host_ops, by_nesting);
+    for (size_t i = 0; i < reader->n_host_ops; i++) {
+        const bool other = i > 0 && reader->host_ops[i].thread != reader->host_ops[i - 1].thread;
+        if (other) EL_TRY(leave(reader, &nest, INT64_MAX));
+        EL_TRY(enter(reader, &nest, &reader->host_ops[i]));
+        n_compute += reader->host_ops[i].class == EL_KINETO_COMPUTE;
+    }
+    EL_TRY(leave(reader, &nest, INT64_MAX));
+    if (n_compute) lane_of(reader->trace, -1)->counts[EL_KINETO_COMPUTE] = n_compute; /* ops, not their parts */
+    return EL_OK;
+}
+
 static enum el_status count_works(struct reader *reader)
 {
     struct el_kineto_trace *trace = reader->trace;
     size_t n = 0;
     kineto_steps_finish(trace);
+    EL_TRY(count_host_ops(reader));
     if (reader->n_launches) qsort(reader->launches, reader->n_launches, sizeof *reader->launches, by_correlation);
     for (size_t i = 0; i < reader->n_works; i++)
         if (is_of_steps(reader, reader->works[i].device, reader->works[i].correlation))
@@ -563,11 +721,27 @@ static enum el_status take_events(struct reader *reader)
 
 /* ---- the document: an object with traceEvents, or an array of events ---- */
 
+/* [{"pg_name": "1", "pg_size": 2, "ranks": [0, 1]}, ...]: the size of the smallest group of several ranks. */
+static int64_t smallest_group(struct el_scan_text groups)
+{
+    static const char word[] = "\"pg_size\":";
+    const char *at = groups.at, *end = groups.at + groups.n;
+    int64_t least = -1;
+    while ((at = memmem(at, (size_t)(end - at), word, sizeof word - 1))) {
+        int64_t size = 0;
+        for (at += sizeof word - 1; at < end && *at == ' ';) at++;
+        for (; at < end && *at >= '0' && *at <= '9' && size < INT32_MAX; at++) size = size * 10 + (*at - '0');
+        if (size > 1 && (least < 0 || size < least)) least = size;
+    }
+    return least;
+}
+
 static void take_info(struct el_kineto_trace *trace, struct el_scan_text rest)
 {
     struct el_scan_text key, value;
     int64_t whole;
     while (el_scan_member(&rest, &key, &value) > 0) {
+        if (el_scan_is(key, "pg_config")) trace->smallest_group = smallest_group(value);
         if (!el_scan_whole(value, &whole) || whole < 0) continue;
         if (el_scan_is(key, "rank")) trace->rank = whole;
         if (el_scan_is(key, "world_size")) trace->world = whole;
@@ -600,17 +774,26 @@ static enum el_status take_member(struct reader *reader)
 static enum el_status take_document(struct reader *reader)
 {
     struct el_scan *scan = &reader->scan;
+    static const char mark[] = "\xef\xbb\xbf"; /* a byte order mark */
     char first = el_scan_look(scan);
+    for (int i = 0; i < 3 && first == mark[i]; i++) {
+        el_scan_take(scan);
+        first = el_scan_look(scan);
+    }
     if (first == '[') return take_events(reader);
     if (first != '{') return el_scan_fail(scan, scan->position, "no { or [");
     el_scan_take(scan);
-    if (el_scan_look(scan) == '}') return el_scan_fail(scan, scan->position, "no traceEvents");
+    if (el_scan_look(scan) == '}') {
+        reader->trace->foreign = true;
+        return EL_OK;
+    }
     for (char next = ','; next == ',';) {
         EL_TRY(take_member(reader));
         next = el_scan_take(scan);
         if (next != ',' && next != '}') return el_scan_fail(scan, scan->position, "no , or }");
     }
-    return reader->found ? EL_OK : el_scan_fail(scan, scan->position, "no traceEvents");
+    reader->trace->foreign = !reader->found;
+    return EL_OK;
 }
 
 static int by_device(const void *a, const void *b)
@@ -641,8 +824,11 @@ static void finish_lanes(const struct reader *reader)
 
 enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, struct el_kineto_trace *trace_p)
 {
-    struct el_kineto_trace trace = {
-        .rank = -1, .world = -1, .groups = -1, .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
+    struct el_kineto_trace trace = {.rank = -1,
+                                    .world = -1,
+                                    .groups = -1,
+                                    .smallest_group = -1,
+                                    .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
     struct reader reader = {.trace = &trace, .steps_end_ns = INT64_MIN};
     reader.scan.file = file;
     reader.scan.name = name;
@@ -652,10 +838,13 @@ enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name,
     if (status == EL_OK) status = count_works(&reader);
     el_scan_free(&reader.scan);
     free(reader.works);
+    free(reader.host_ops);
     free(reader.launches);
-    if (status == EL_OK && trace.n_lanes == 0)
+    if (status == EL_OK && trace.n_lanes == 0 && !trace.foreign)
         status = el_fail(EL_ERR_INVALID, "%s: none of its events is counted: no kernel, copy or cpu_op", name);
-    if (status == EL_OK) {
+    if (status == EL_OK && trace.foreign) {
+        *trace_p = trace;
+    } else if (status == EL_OK) {
         finish_lanes(&reader);
         kineto_calls_finish(&trace, reader.announced, reader.n_announced);
         *trace_p = trace;

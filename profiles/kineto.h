@@ -4,10 +4,13 @@
  *     el_kineto_figures(&trace.lanes[i], &figures);    one device
  *     el_kineto_free(&trace);
  *
- * Counts complete events (ph X) of a device: cat kernel, gpu_memcpy, gpu_memset. Kernels named nccl...Kernel and copies
- * between devices (Memcpy PtoP) are communication; other copies are neither; other kernels are computation. Without
- * such events CPU threads are one lane: ops named gloo:, mpi:, nccl: or ucc: are communication, announcements (c10d::,
- * record_param_comms) are skipped, other cpu_op events are computation. With several ProfilerStep annotations, an event
+ * Counts complete events (ph X) of a device: cat kernel, gpu_memcpy, gpu_memset. Communication: kernels whose arguments
+ * have a Collective name, kernels of a communication library (nccl...Kernel, RCCL, MSCCL, DeepEP, NVSHMEM, symmetric
+ * memory, ...), and copies between devices (Memcpy PtoP); other copies are neither; other kernels are computation.
+ * Without such events CPU threads are one lane: ops named gloo:, mpi:, nccl: or ucc: are communication, and the own
+ * time of other cpu_op events is computation, without the events within them. Of containers (c10d::, FSDP::,
+ * evaluate_function,
+ * ...), whose own time may be a wait, nothing counts. With several ProfilerStep annotations, an event
  * with a correlation counts only if a host event has it too and begins before the last step's end.
  *
  * Operations on a communicator are kept for profiles/relate.h: kernels nccl...Kernel with their arguments (Collective
@@ -60,8 +63,12 @@ struct el_kineto_step {
 
 struct el_kineto_trace {
     int64_t rank, world, groups; /* -1: unknown */
+    int64_t smallest_group;      /* ranks in the smallest group of several; -1: not told */
     int64_t base_ns;             /* of its times, since 1970 */
     bool cpu_only;
+    bool foreign;      /* a whole JSON document without traceEvents: no lanes */
+    size_t n_doubtful; /* kernels called like collectives, of no library that is known: counted as computation */
+    char doubtful[81]; /* the first one's name */
     bool common_clock; /* it declares the clock of the job's other traces */
     struct el_kineto_call *calls;
     struct el_kineto_step *steps; /* in order */
@@ -77,7 +84,7 @@ struct el_kineto_figures {
     double idle_s;
 };
 
-/* Reads the whole stream: at most 8 MiB per value, `most_bytes` in all. */
+/* Reads the whole stream (`foreign`: the caller frees it too): at most 8 MiB per value, `most_bytes` in all. */
 enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, struct el_kineto_trace *trace_p);
 void el_kineto_free(struct el_kineto_trace *trace);
 /* Errors: EL_ERR_HOST_MEMORY. */

@@ -1,6 +1,7 @@
 /* Lateness of ranks, and the cause of waits. */
 #include "profiles/ranks.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "profiles/intervals.h"
@@ -15,7 +16,7 @@ struct ranks {
     const struct el_collectives *members;
     int n;
     int **matches;              /* [n]: el_collectives_match */
-    double *late;               /* [n][n_steps] */
+    double *late, *caused;      /* [n][n_steps] */
     struct el_intervals *waits; /* [n]: one member's waits in one step, by cause */
     struct el_rank_row *rows;
 };
@@ -55,11 +56,12 @@ static void add_wait(struct ranks *ranks, int m, size_t step, int k, const struc
 }
 
 /* Simultaneous collectives count once. */
-static void charge(struct ranks *ranks)
+static void charge(struct ranks *ranks, size_t step)
 {
     for (int who = 0; who < ranks->n; who++) {
         el_intervals_unite(&ranks->waits[who]);
-        ranks->rows[who].caused_s += (double)el_intervals_measure(&ranks->waits[who]) * 1e-9;
+        ranks->caused[(size_t)who * ranks->members[who].n_steps + step] +=
+            (double)el_intervals_measure(&ranks->waits[who]) * 1e-9;
         el_intervals_clear(&ranks->waits[who]);
     }
 }
@@ -78,17 +80,22 @@ static void look_at_step(struct ranks *ranks, int m, size_t step)
         widest = a;
         begin_ns = span_of(ranks, m, step, (int)k).begin_ns;
     }
-    charge(ranks);
+    charge(ranks, step);
     if (widest.n < 2) return;
     double own_ns = (double)(begin_ns - widest.first_ns);
     ranks->late[(size_t)m * own->n_steps + step] = (own_ns - (widest.sum_ns - own_ns) / (widest.n - 1)) * 1e-9;
     if (begin_ns == widest.last_ns) ranks->rows[m].last_pct += 100.0 / widest.n_last;
 }
 
-static void finish(struct el_rank_row *row, double *late, size_t n_steps)
+static void finish(struct el_rank_row *row, double *late, const double *caused, size_t n_steps)
 {
     double n = (double)n_steps;
-    for (size_t step = 0; step < n_steps; step++) row->late_s += late[step];
+    for (size_t step = 0; step < n_steps; step++) {
+        row->late_s += late[step];
+        row->caused_s += caused[step];
+        if (caused[step] > row->most_s) row->most_s = caused[step], row->most_at = (int64_t)step;
+    }
+    row->n_steps = n_steps;
     row->late_s /= n;
     row->last_pct /= n;
     row->caused_s /= n;
@@ -102,16 +109,19 @@ enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_mem
     struct ranks ranks = {.members = members, .n = n_members, .rows = rows};
     ranks.matches = calloc(n + 1, sizeof *ranks.matches);
     ranks.late = calloc(n * n_steps + 1, sizeof *ranks.late);
+    ranks.caused = calloc(n * n_steps + 1, sizeof *ranks.caused);
     ranks.waits = calloc(n + 1, sizeof *ranks.waits);
-    bool enough = ranks.matches && ranks.late && ranks.waits;
+    bool enough = ranks.matches && ranks.late && ranks.caused && ranks.waits;
     for (int m = 0; m < n_members; m++) {
-        rows[m].last_pct = rows[m].late_s = rows[m].late_low_s = rows[m].caused_s = 0;
+        rows[m].last_pct = rows[m].late_s = rows[m].late_low_s = rows[m].caused_s = rows[m].most_s = 0;
+        rows[m].most_at = 0;
         if (enough) ranks.matches[m] = el_collectives_match(members, n_members, m);
         enough = enough && ranks.matches[m];
     }
     for (int m = 0; m < n_members && enough; m++)
         for (size_t step = 0; step < n_steps; step++) look_at_step(&ranks, m, step);
-    for (size_t m = 0; m < n && enough && n_steps > 0; m++) finish(&rows[m], ranks.late + m * n_steps, n_steps);
+    for (size_t m = 0; m < n && enough && n_steps > 0; m++)
+        finish(&rows[m], ranks.late + m * n_steps, ranks.caused + m * n_steps, n_steps);
     for (size_t m = 0; m < n && ranks.waits; m++) {
         enough &= !ranks.waits[m].failed;
         el_intervals_free(&ranks.waits[m]);
@@ -120,6 +130,7 @@ enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_mem
     free(ranks.waits);
     free(ranks.matches);
     free(ranks.late);
+    free(ranks.caused);
     return enough ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the arrivals of %d ranks", n_members);
 }
 
@@ -131,25 +142,48 @@ const char *el_blame_name(enum el_blame_kind kind)
     return names[kind];
 }
 
+bool el_ranks_is_late(const struct el_rank_row *rows, int i, const struct el_ranks_blame *blame)
+{
+    return rows[i].late_low_s >= blame->step_s * EL_RANKS_WORTH / 2 && rows[i].late_s >= rows[blame->who].late_s / 2;
+}
+
+/* Without the step in which `who` caused most, nobody waits for what is worth speaking of. */
+static bool is_once(const struct el_rank_row *rows, int n, double caused_s, const struct el_ranks_blame *blame)
+{
+    const struct el_rank_row *who = &rows[blame->who];
+    const double steps = (double)who->n_steps, rest_s = (caused_s * steps - who->most_s) / (steps - 1);
+    const double step_s = (blame->step_s * steps - who->most_s / (n - 1)) / (steps - 1);
+    return who->n_steps > 2 && rest_s / (n - 1) < EL_RANKS_WORTH * (step_s > 0 ? step_s : blame->step_s);
+}
+
 static void find_late(const struct el_rank_row *rows, int n, struct el_ranks_blame *blame)
 {
-    double caused = 0;
+    double caused_s = 0, own_s = 0, others_s = 0, exposed_s = 0;
     for (int i = 0; i < n; i++) {
-        caused += rows[i].caused_s;
-        blame->n_late += rows[i].late_low_s >= blame->step_s * EL_RANKS_WORTH / 2;
+        caused_s += rows[i].caused_s;
         if (blame->who < 0 || rows[i].caused_s > rows[blame->who].caused_s) blame->who = i;
     }
     const struct el_rank_row *who = &rows[blame->who];
-    double share = caused > 0 ? who->caused_s / caused : 0;
-    blame->caused_pct = 100 * share;
     blame->late_s = who->late_s;
     blame->stays = who->late_low_s >= blame->step_s * EL_RANKS_WORTH / 2;
+    for (int i = 0; i < n; i++) {
+        const bool late = i == blame->who || (blame->stays && el_ranks_is_late(rows, i, blame));
+        blame->n_late += late && blame->stays;
+        own_s += late ? rows[i].caused_s : 0;
+        others_s += late ? 0 : rows[i].wait_s;
+        exposed_s += late ? 0 : rows[i].wait_exposed_s;
+    }
+    const double share = caused_s > 0 ? own_s / caused_s : 0;
+    blame->caused_pct = 100 * share;
     blame->kind = blame->stays ? EL_BLAME_STAYS : share >= EL_RANKS_ONE ? EL_BLAME_AT_TIMES : EL_BLAME_WANDERS;
-    if (blame->kind == EL_BLAME_WANDERS) return;
-    double others_s = -who->wait_s;
-    for (int i = 0; i < n; i++) others_s += rows[i].wait_s;
-    blame->wait_s = (blame->wait_s * n - who->wait_exposed_s) / (n - 1);
-    if (others_s > who->caused_s) blame->wait_s *= who->caused_s / others_s; /* the rest is for each other */
+    if (!blame->stays && is_once(rows, n, caused_s, blame)) {
+        blame->kind = EL_BLAME_ONCE;
+        blame->step = who->most_at;
+        blame->wait_s = who->most_s / (n - 1);
+    }
+    if (blame->kind == EL_BLAME_WANDERS || blame->kind == EL_BLAME_ONCE) return;
+    blame->wait_s = exposed_s / (n - (blame->n_late > 1 ? blame->n_late : 1));
+    if (others_s > own_s) blame->wait_s *= own_s / others_s; /* the rest is for each other */
 }
 
 /* A slow link makes ranks behind it late too. A rank is itself late if longer computation explains most of it. */
@@ -166,7 +200,7 @@ static void clear_rank(const struct el_rank_row *rows, int n, struct el_ranks_bl
 
 void el_ranks_blame(const struct el_rank_row *rows, int n, double step_s, struct el_ranks_blame *blame_p)
 {
-    struct el_ranks_blame blame = {.kind = EL_BLAME_EVEN, .who = -1, .step_s = step_s};
+    struct el_ranks_blame blame = {.kind = EL_BLAME_EVEN, .who = -1, .step = -1, .step_s = step_s};
     for (int i = 0; i < n && n > 1; i++) {
         blame.wait_s += rows[i].wait_exposed_s / n;
         blame.transfer_s += (rows[i].exposed_s - rows[i].wait_exposed_s) / n;

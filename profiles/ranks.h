@@ -26,6 +26,9 @@ struct el_rank_row {
     double last_pct, late_s;
     double late_low_s; /* lower quartile of lateness: three of four steps are at least this late */
     double caused_s;
+    double most_s;   /* caused in one step, the step with most; NAN: unknown */
+    int64_t most_at; /* that step */
+    size_t n_steps;
     double compute_s; /* |C| */
     double wait_s, transfer_s;
     double exposed_s, wait_exposed_s; /* not hidden by computation: communication, and its waits */
@@ -38,7 +41,8 @@ enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_mem
 
 #define EL_BLAMES(X)                                                                                                   \
     X(EVEN, "even")         /* waits and transfers are negligible */                                                   \
-    X(STAYS, "stays")       /* one rank is late in most steps */                                                       \
+    X(STAYS, "stays")       /* one rank is late in most steps, or several are, by as much */                           \
+    X(ONCE, "once")         /* nearly all waits are for one rank in one step: without it ranks are even */             \
     X(AT_TIMES, "at times") /* nearly all waits are for one rank, but in few steps */                                  \
     X(WANDERS, "wanders")   /* different ranks are last in different steps */                                          \
     X(WIRE, "wire")         /* transfers take longer than waits */
@@ -55,13 +59,17 @@ struct el_ranks_blame {
     enum el_blame_kind kind;
     int who;           /* causes most waits; -1: negligible, or the wire is the cause */
     bool stays;        /* late in three of four steps by at least half of EL_RANKS_WORTH */
-    int n_late;        /* ranks that are late in this way */
-    double caused_pct; /* its share of all waits */
+    int n_late;        /* ranks that are late in this way, by at least half as much */
+    double caused_pct; /* their share of all waits */
+    int64_t step;      /* once: which one (the caller's number, from most_at); -1 */
     double late_s;     /* its row's */
     double step_s;
-    double wait_s; /* exposed, per step: for `who` if it is one (stays, at times), mean of the others; else of all */
+    double wait_s; /* exposed, per step: for `who` (stays: all that are late) if it is one, mean of the others; else of
+                      all. once: in that step */
     double transfer_s; /* exposed, per step, mean of all */
 };
 
+/* Whether this row is late as `who` is, in most steps. */
+bool el_ranks_is_late(const struct el_rank_row *rows, int i, const struct el_ranks_blame *blame);
 /* n < 2 or an invalid step_s: even. */
 void el_ranks_blame(const struct el_rank_row *rows, int n, double step_s, struct el_ranks_blame *blame_p);

@@ -419,6 +419,7 @@ static void put_parts(const struct el_relate_work *w, struct el_relation_member 
         if (s > 0) span.begin_ns = trace->steps[s].span.begin_ns;
         if (s + 1 < n) span.end_ns = trace->steps[s + 1].span.begin_ns;
         size_t step = trace->n_steps ? relate_step(w, trace->steps[s].number) : 0;
+        if (step == SIZE_MAX) continue;
         double *parts = member->parts_s + step * EL_RELATION_PARTS;
         for (int p = 0; p < EL_RELATION_STEP; p++) parts[p] += within(&sets[of[p]], &at[p], span);
         struct el_span own = trace->n_steps ? trace->steps[s].span : whole_of(sets);
@@ -494,9 +495,12 @@ static int by_value(const void *a, const void *b)
 
 static enum el_status list_steps(struct el_relate_work *w)
 {
-    size_t n = 0, kept = 0;
+    size_t n = 0, kept = 0, with_steps = 0;
     struct el_relation *relation = w->relate.relation;
-    for (size_t t = 0; t < w->relate.n_traces; t++) n += w->relate.traces[t].n_steps;
+    for (size_t t = 0; t < w->relate.n_traces; t++) {
+        n += w->relate.traces[t].n_steps;
+        with_steps += w->relate.traces[t].n_steps > 0;
+    }
     relation->has_steps = n > 0;
     relation->n_steps = 1;
     if (n == 0) return EL_OK;
@@ -506,9 +510,16 @@ static enum el_status list_steps(struct el_relate_work *w)
     for (size_t t = 0; t < w->relate.n_traces; t++)
         for (size_t s = 0; s < w->relate.traces[t].n_steps; s++) w->steps[n++] = w->relate.traces[t].steps[s].number;
     qsort(w->steps, n, sizeof *w->steps, by_value);
-    for (size_t i = 0; i < n; i++)
-        if (kept == 0 || w->steps[kept - 1] != w->steps[i]) w->steps[kept++] = w->steps[i];
+    for (size_t i = 0; i < n; i++) relation->n_left_out += i == 0 || w->steps[i] != w->steps[i - 1];
+    /* Steps that some trace lacks have no partner; without any in common all count. */
+    for (size_t least = with_steps; kept == 0; least = 1)
+        for (size_t i = 0, to; i < n; i = to) {
+            for (to = i + 1; to < n && w->steps[to] == w->steps[i];) to++;
+            if (to - i >= least) w->steps[kept++] = w->steps[i];
+        }
+    relation->steps = w->steps;
     relation->n_steps = kept;
+    relation->n_left_out -= kept;
     return EL_OK;
 }
 
@@ -544,6 +555,23 @@ static size_t members_of(const struct el_relate *relate, size_t from, bool *seen
     return n;
 }
 
+/* A step whose collectives all lack a partner is one that some trace does not have whole. */
+static void leave_out(struct el_relate_work *w, bool *lost)
+{
+    struct el_relation *relation = w->relate.relation;
+    size_t kept = 0;
+    for (size_t r = 0; r < w->n_runs; r++) lost[w->runs[r].step] = false;
+    for (size_t s = 0; s < relation->n_steps && w->n_runs && w->steps; s++) {
+        if (lost[s]) continue;
+        for (size_t r = 0; r < w->n_runs && kept < s; r++)
+            if (w->runs[r].step == s) w->runs[r].step = kept;
+        w->steps[kept++] = w->steps[s];
+    }
+    if (kept == 0) return;
+    relation->n_left_out += relation->n_steps - kept;
+    relation->n_steps = kept;
+}
+
 /* A class has consecutive places, equal in all steps. Operations missing in a member's trace are dropped: their last
  * arrival is unknown. */
 static enum el_status list_runs(struct el_relate_work *w)
@@ -551,8 +579,9 @@ static enum el_status list_runs(struct el_relate_work *w)
     const struct el_relate *relate = &w->relate;
     size_t *used = calloc(relate->relation->n_steps, sizeof *used), first_place = 0, most = 0, n_members = 0;
     bool *seen = calloc(relate->relation->n_members + 1, sizeof *seen);
+    bool *lost = calloc(relate->relation->n_steps, sizeof *lost);
     w->runs = calloc(relate->n + 1, sizeof *w->runs);
-    bool enough = used && seen && w->runs;
+    bool enough = used && seen && lost && w->runs;
     for (size_t from = 0, to; from < relate->n && enough; from = to) {
         struct el_relate_operation run = {.first = from};
         bool same = from > 0 && relate->entries[from - 1].class == relate->entries[from].class;
@@ -565,14 +594,18 @@ static enum el_status list_runs(struct el_relate_work *w)
         to = relate_run(relate, from);
         run.n = to - from;
         look(w, &run);
-        if (run.n < 2 || run.n < n_members || run.step == SIZE_MAX) continue;
+        if (run.step == SIZE_MAX) continue;
+        lost[run.step] |= run.n < n_members;
+        if (run.n < 2 || run.n < n_members) continue;
         run.place = first_place + used[run.step]++;
         if (used[run.step] > most) most = used[run.step];
         w->runs[w->n_runs++] = run;
     }
     w->n_places = first_place + most;
+    if (enough) leave_out(w, lost);
     free(used);
     free(seen);
+    free(lost);
     return enough ? EL_OK : fail_memory();
 }
 
@@ -694,7 +727,6 @@ enum el_status el_relate(struct el_kineto_trace *traces, size_t n_traces, struct
             for (int c = 0; c < EL_KINETO_CLASSES; c++) el_intervals_unite(&traces[t].lanes[i].sets[c]);
     enum el_status status = relation.clocks ? relate(&w) : fail_memory();
     free(w.relate.entries);
-    free(w.steps);
     free(w.runs);
     if (status == EL_OK)
         *relation_p = relation;
@@ -707,6 +739,7 @@ void el_relation_free(struct el_relation *relation)
 {
     for (size_t m = 0; m < relation->n_members; m++) free(relation->members[m].parts_s);
     free(relation->members);
+    free(relation->steps);
     free(relation->clocks);
     free(relation->sizes);
     *relation = (struct el_relation){0};

@@ -61,6 +61,8 @@ struct el_relation_size {
 struct el_relation {
     struct el_relation_member *members; /* by rank and device */
     size_t n_members, n_steps;
+    int64_t *steps;                   /* the profiler's numbers of those that all traces have, [n_steps]; NULL: none */
+    size_t n_left_out;                /* steps that not all traces have */
     bool has_steps;                   /* the profiler's; else all is one step */
     struct el_relation_clock *clocks; /* [traces] */
     struct el_relation_size *sizes;   /* by verb, then size */

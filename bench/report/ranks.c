@@ -37,10 +37,10 @@ json_t *el_ranks_blame_json(const struct el_rank_row *rows, int n, const struct 
     ranks_sentence(rows, n, blame, sentence);
     return el_json_of(EL_KEY("kind", el_blame_name(blame->kind)),
                       EL_KEY("rank", blame->who < 0 ? NULL : rows[blame->who].name), EL_KEY("stays", blame->stays),
-                      EL_KEY("late_ranks", blame->n_late), EL_KEY("late_ms", 1e3 * blame->late_s),
-                      EL_KEY("caused_pct", blame->caused_pct), EL_KEY("wait_ms", 1e3 * blame->wait_s),
-                      EL_KEY("transfer_ms", 1e3 * blame->transfer_s), EL_KEY("step_ms", 1e3 * blame->step_s),
-                      EL_KEY("sentence", sentence));
+                      EL_KEY("late_ranks", blame->n_late), EL_KEY("step", el_json_count(blame->step)),
+                      EL_KEY("late_ms", 1e3 * blame->late_s), EL_KEY("caused_pct", blame->caused_pct),
+                      EL_KEY("wait_ms", 1e3 * blame->wait_s), EL_KEY("transfer_ms", 1e3 * blame->transfer_s),
+                      EL_KEY("step_ms", 1e3 * blame->step_s), EL_KEY("sentence", sentence));
 }
 
 static double compute_of_others(const struct el_rank_row *rows, int n, int who)
@@ -57,31 +57,69 @@ double el_ranks_compute_ratio(const struct el_rank_row *rows, int n, int who)
     return others > 0 ? rows[who].compute_s / others : NAN;
 }
 
+/* "rank 1", "ranks 1 and 3", "3 of 8 ranks": those that are late, or the others. */
+static const char *name_ranks(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, bool late,
+                              char text[EL_RANKS_SENTENCE_BYTES])
+{
+    int k = 0, n_late = blame->n_late > 1 ? blame->n_late : 1, all = late ? n_late : n - n_late;
+    *text = 0;
+    for (int i = 0; i < n; i++) {
+        if ((n_late > 1 ? el_ranks_is_late(rows, i, blame) : i == blame->who) != late) continue;
+        const char *space = strchr(rows[i].name, ' '), *name = all > 1 && k && space ? space + 1 : rows[i].name;
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s%s", k == 0 ? "" : k + 1 < all ? ", " : " and ", name);
+        k++;
+    }
+    if (all > 1 && !strncmp(text, "rank ", 5) && strlen(text) + 2 < EL_RANKS_SENTENCE_BYTES) {
+        memmove(text + 5, text + 4, strlen(text + 4) + 1);
+        text[4] = 's';
+    }
+    if (all > NAMED_MAX || (!late && n_late == 1 && n > 2))
+        snprintf(text, EL_RANKS_SENTENCE_BYTES, late ? "%d of %d ranks" : "the others", all, n);
+    return text;
+}
+
 /* "; cpu:0 waits 25.3 of 64.1 ms for it" */
 static void add_wait(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
 {
-    char wait[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];
-    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s %s %s of %s ms for it",
-                   n == 2 ? rows[1 - blame->who].name : "the others", n == 2 ? "waits" : "wait",
-                   el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step));
+    char wait[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES], others[EL_RANKS_SENTENCE_BYTES];
+    const int n_late = blame->n_late > 1 ? blame->n_late : 1;
+    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s %s %s of %s ms for %s",
+                   name_ranks(rows, n, blame, false, others), n - n_late == 1 ? "waits" : "wait",
+                   el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step),
+                   n_late > 1 ? "them" : "it");
 }
 
 /* The cause is longer computation if it is at least half of the wait. */
 static void say_stays(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
 {
-    const struct el_rank_row *who = &rows[blame->who];
-    char figure[EL_FIGURE_BYTES];
-    double ratio = el_ranks_compute_ratio(rows, n, blame->who);
-    bool longer = ratio >= LONGER_RATIO && who->compute_s - compute_of_others(rows, n, blame->who) > blame->wait_s / 2;
+    char figure[EL_FIGURE_BYTES], late[EL_RANKS_SENTENCE_BYTES], others[EL_RANKS_SENTENCE_BYTES];
+    double own_s = 0, others_s = 0;
+    int n_late = blame->n_late > 1 ? blame->n_late : 1;
+    for (int i = 0; i < n; i++)
+        *((n_late > 1 ? el_ranks_is_late(rows, i, blame) : i == blame->who) ? &own_s : &others_s) += rows[i].compute_s;
+    own_s /= n_late, others_s /= n - n_late;
+    const double ratio = others_s > 0 ? own_s / others_s : NAN;
+    bool longer = ratio >= LONGER_RATIO && own_s - others_s > blame->wait_s / 2;
+    name_ranks(rows, n, blame, true, late);
     if (longer)
-        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s computes %s times as long as %s", who->name,
-                       el_text_figure(ratio, figure), n == 2 ? rows[1 - blame->who].name : "the others do on average");
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s compute%s %s times as long as %s", late,
+                       n_late > 1 ? "" : "s", el_text_figure(ratio, figure),
+                       n - n_late == 1 ? name_ranks(rows, n, blame, false, others) : "the others do on average");
     else
-        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s comes %s ms late, though it computes no longer", who->name,
-                       el_text_figure(1e3 * blame->late_s, figure));
-    if (blame->n_late > 1)
-        el_text_append(text, EL_RANKS_SENTENCE_BYTES, " (%d of %d ranks are as late)", blame->n_late, n);
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s %s %s ms late, though %s no longer", late,
+                       n_late > 1 ? "come" : "comes", el_text_figure(1e3 * blame->late_s, figure),
+                       n_late > 1 ? "they compute" : "it computes");
     add_wait(rows, n, blame, text);
+}
+
+static void say_once(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
+{
+    char wait[EL_FIGURE_BYTES], others[EL_RANKS_SENTENCE_BYTES];
+    el_text_append(text, EL_RANKS_SENTENCE_BYTES,
+                   "%s is late in step %lld alone, where %s %s %s ms for it; without that step no rank is late by what "
+                   "is worth speaking of",
+                   rows[blame->who].name, (long long)blame->step, name_ranks(rows, n, blame, false, others),
+                   n == 2 ? "waits" : "wait", el_text_figure(1e3 * blame->wait_s, wait));
 }
 
 static void say_wanders(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
@@ -121,6 +159,9 @@ static void ranks_sentence(const struct el_rank_row *rows, int n, const struct e
     switch (blame->kind) {
     case EL_BLAME_STAYS:
         say_stays(rows, n, blame, text);
+        break;
+    case EL_BLAME_ONCE:
+        say_once(rows, n, blame, text);
         break;
     case EL_BLAME_AT_TIMES:
         el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s is late at times, and causes %.0f %% of all waits",

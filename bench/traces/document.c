@@ -19,6 +19,11 @@ static bool ends(const char *name, size_t n, const char *with)
     return n > m && !memcmp(name + n - m, with, m);
 }
 
+static int is_folder(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN);
+}
+
 static int is_trace(const struct dirent *entry)
 {
     const char *name = entry->d_name;
@@ -44,10 +49,17 @@ static bool of_one_worker(const char *a, const char *b)
     return n > 0 && n == worker_length(b) && !memcmp(a, b, n);
 }
 
-static enum el_status add_file(const char *path, struct el_traces *traces)
+/* `alone`: the user named it. Else what is no trace is left out. */
+static enum el_status add_file(const char *path, bool alone, struct el_traces *traces)
 {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     EL_TRY(el_kineto_read_file(path, &traces->list[traces->n]));
+    if (traces->list[traces->n].foreign) {
+        el_kineto_free(&traces->list[traces->n]);
+        if (alone) return el_fail(EL_ERR_INVALID, "%s is no trace: it has no traceEvents", path);
+        json_array_append_new(traces->foreign, el_json_string(name));
+        return EL_OK;
+    }
     snprintf(traces->files[traces->n], sizeof traces->files[0], "%s", name);
     traces->n++;
     return EL_OK;
@@ -58,45 +70,56 @@ static enum el_status make_room(size_t n, struct el_traces *traces)
     traces->list = calloc(n, sizeof *traces->list);
     traces->files = calloc(n, sizeof *traces->files);
     traces->left_out = json_array();
+    traces->foreign = json_array();
     if (!traces->list || !traces->files) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu traces", n);
     return EL_OK;
 }
 
-/* By name, so that a worker's last file comes last. */
-static enum el_status add_entries(const char *folder, struct dirent **entries, int n, struct el_traces *traces)
+/* Of a folder, or of the folders in it (a node's each): by name, so that a worker's last file comes last. */
+static enum el_status list_paths(const char *folder, bool below, json_t *paths)
 {
-    EL_TRY(make_room((size_t)n, traces));
+    struct dirent **entries;
+    int n = scandir(folder, &entries, below ? is_folder : is_trace, versionsort);
+    enum el_status status = n < 0 ? el_fail_errno("%s", folder) : EL_OK;
     for (int i = 0; i < n; i++) {
         char path[2 * EL_PATH_BYTES];
-        bool older = i + 1 < n && of_one_worker(entries[i]->d_name, entries[i + 1]->d_name);
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        if (older)
-            json_array_append_new(traces->left_out, el_json_string(entries[i]->d_name));
-        else
-            EL_TRY(add_file(path, traces));
+        if (below && status == EL_OK)
+            status = list_paths(path, false, paths);
+        else if (!below)
+            json_array_append_new(paths, el_json_string(path));
+        free(entries[i]);
     }
-    return EL_OK;
+    if (n >= 0) free(entries);
+    return status;
 }
 
 static enum el_status add_folder(const char *folder, struct el_traces *traces)
 {
-    struct dirent **entries;
     char record[2 * EL_PATH_BYTES];
+    json_t *paths = json_array();
     snprintf(record, sizeof record, "%s/results.json", folder);
-    if (access(record, F_OK) == 0)
-        return el_fail(EL_ERR_INVALID,
-                       "%s is a run's folder, with its record; its traces are where 'evenload run "
-                       "--trace DIR' wrote them: give that folder",
-                       folder);
-    int n = scandir(folder, &entries, is_trace, versionsort);
-    if (n < 0) return el_fail_errno("%s", folder);
-    enum el_status status = n ? add_entries(folder, entries, n, traces)
-                              : el_fail(EL_ERR_INVALID,
-                                        "%s: no .json and no .json.gz is in it; give a folder of traces (as "
-                                        "run --trace writes)",
-                                        folder);
-    for (int i = 0; i < n; i++) free(entries[i]);
-    free(entries);
+    enum el_status status = access(record, F_OK) == 0
+                                ? el_fail(EL_ERR_INVALID,
+                                          "%s is a run's folder, with its record; its traces are where 'evenload run "
+                                          "--trace DIR' wrote them: give that folder",
+                                          folder)
+                                : list_paths(folder, false, paths);
+    if (status == EL_OK && json_array_size(paths) == 0) status = list_paths(folder, true, paths);
+    if (status == EL_OK) status = make_room(json_array_size(paths) + 1, traces);
+    EL_EACH(path, paths) {
+        const char *text = json_string_value(path), *next = json_string_value(json_array_get(paths, path_at.i + 1));
+        if (status != EL_OK) break;
+        if (next && of_one_worker(text, next))
+            json_array_append_new(traces->left_out, el_json_string(strrchr(text, '/') + 1));
+        else
+            status = add_file(text, false, traces);
+    }
+    if (status == EL_OK && traces->n == 0)
+        status = el_fail(EL_ERR_INVALID,
+                         "%s: no .json and no .json.gz is in it%s; give a folder of traces (as run --trace writes)",
+                         folder, json_array_size(paths) ? " that has traceEvents" : "");
+    json_decref(paths);
     return status;
 }
 
@@ -107,7 +130,7 @@ enum el_status el_traces_read(const char *path, struct el_traces *traces_p)
     if (stat(path, &info) != 0) return el_fail_errno("%s", path);
     snprintf(traces.folder, sizeof traces.folder, "%s", path);
     enum el_status status = S_ISDIR(info.st_mode) ? add_folder(path, &traces) : make_room(1, &traces);
-    if (status == EL_OK && !S_ISDIR(info.st_mode)) status = add_file(path, &traces);
+    if (status == EL_OK && !S_ISDIR(info.st_mode)) status = add_file(path, true, &traces);
     if (status == EL_OK) status = el_relate(traces.list, traces.n, &traces.relation);
     if (status == EL_OK)
         *traces_p = traces;
@@ -122,6 +145,7 @@ void el_traces_free(struct el_traces *traces)
     free(traces->list);
     free(traces->files);
     json_decref(traces->left_out);
+    json_decref(traces->foreign);
     el_relation_free(&traces->relation);
     *traces = (struct el_traces){0};
 }
@@ -224,18 +248,58 @@ static int64_t rank_of_two(const struct el_traces *traces)
     return -1;
 }
 
+/* Which ranks an operation is of is not known: it has no group, and there are groups of some ranks only. */
 static bool any_unnamed(const struct el_traces *traces)
 {
-    for (size_t t = 0; t < traces->n; t++)
-        for (size_t c = 0; c < traces->list[t].n_calls && traces->list[t].groups > 1; c++)
-            if (traces->list[t].calls[c].group == 0) return true;
+    for (size_t t = 0; t < traces->n; t++) {
+        const struct el_kineto_trace *trace = &traces->list[t];
+        const bool parts = trace->smallest_group < 0 || trace->smallest_group < trace->world;
+        for (size_t c = 0; c < trace->n_calls && trace->groups > 1 && parts; c++)
+            if (trace->calls[c].group == 0) return true;
+    }
     return false;
+}
+
+/* Why nothing is said of who is late; "": it can be said. */
+static void say_doubt(const struct el_traces *traces, const struct el_ranks_blame *blame,
+                      char text[EL_RANKS_SENTENCE_BYTES])
+{
+    const char *name = NULL;
+    size_t n = 0;
+    *text = 0;
+    for (size_t t = 0; t < traces->n; t++) {
+        n += traces->list[t].n_doubtful;
+        if (!name && traces->list[t].n_doubtful) name = traces->list[t].doubtful;
+    }
+    if (any_unnamed(traces))
+        snprintf(
+            text, EL_RANKS_SENTENCE_BYTES,
+            "who is late cannot be said: the job has groups of some of its ranks, and these traces do not say which "
+            "group an operation is of");
+    else if (name && (blame->kind == EL_BLAME_EVEN || blame->kind == EL_BLAME_WIRE || blame->kind == EL_BLAME_WANDERS))
+        snprintf(text, EL_RANKS_SENTENCE_BYTES,
+                 "who is late cannot be said: %zu kernels are called like communication and are of no library that is "
+                 "known here, so they count as computation (the first: %s)",
+                 n, name);
+}
+
+static json_t *blame_json(const struct el_traces *traces, const struct el_rank_row *rows, int n)
+{
+    struct el_ranks_blame blame;
+    char doubt[EL_RANKS_SENTENCE_BYTES];
+    el_ranks_blame(rows, n, traces->relation.step_s, &blame);
+    if (blame.step >= 0 && traces->relation.steps) blame.step = traces->relation.steps[blame.step];
+    json_t *told = el_ranks_blame_json(rows, n, &blame);
+    say_doubt(traces, &blame, doubt);
+    if (*doubt)
+        el_json_put_all(told, EL_KEY("kind", "unknown"), EL_KEY("rank", json_null()), EL_KEY("stays", false),
+                        EL_KEY("sentence", (const char *)doubt));
+    return told;
 }
 
 static void put_ranks(const struct el_traces *traces, json_t *job)
 {
     const struct el_relation *relation = &traces->relation;
-    struct el_ranks_blame blame;
     int n = (int)relation->n_members;
     struct el_rank_row *rows = calloc(relation->n_members + 1, sizeof *rows);
     char(*names)[EL_TRACES_NAME_BYTES] = calloc(relation->n_members + 1, sizeof *names);
@@ -252,8 +316,7 @@ static void put_ranks(const struct el_traces *traces, json_t *job)
                             EL_KEY("device", el_json_count(member->device)), EL_KEY("calls", member->n_calls),
                             EL_KEY("alone", member->n_alone));
         }
-        el_ranks_blame(rows, n, relation->step_s, &blame);
-        el_json_put_all(job, EL_KEY("ranks", list), EL_KEY("blame", el_ranks_blame_json(rows, n, &blame)));
+        el_json_put_all(job, EL_KEY("ranks", list), EL_KEY("blame", blame_json(traces, rows, n)));
     }
     free(rows);
     free(names);
@@ -267,12 +330,12 @@ json_t *el_traces_job(const struct el_traces *traces)
     bool common = true;
     for (size_t m = 0; m < relation->n_members; m++) alone += relation->members[m].n_alone;
     for (size_t t = 0; t < traces->n; t++) common = common && traces->list[t].common_clock;
-    json_t *job =
-        el_json_of(EL_KEY("steps", relation->has_steps ? el_json_count((int64_t)relation->n_steps) : json_null()),
-                   EL_KEY("step_ms", relation->step_s * 1e3), EL_KEY("operations", relation->n_operations),
-                   EL_KEY("alone", alone), EL_KEY("clocks", clocks_json(traces)), EL_KEY("common_clock", common),
-                   EL_KEY("missing_ranks", missing_json(traces)), EL_KEY("groups_unnamed", any_unnamed(traces)),
-                   EL_KEY("bandwidth", bandwidth_json(relation)));
+    json_t *job = el_json_of(
+        EL_KEY("steps", relation->has_steps ? el_json_count((int64_t)relation->n_steps) : json_null()),
+        EL_KEY("step_ms", relation->step_s * 1e3), EL_KEY("operations", relation->n_operations), EL_KEY("alone", alone),
+        EL_KEY("steps_left_out", relation->n_left_out), EL_KEY("clocks", clocks_json(traces)),
+        EL_KEY("common_clock", common), EL_KEY("missing_ranks", missing_json(traces)),
+        EL_KEY("groups_unnamed", any_unnamed(traces)), EL_KEY("bandwidth", bandwidth_json(relation)));
     put_ranks(traces, job);
     return job;
 }
@@ -288,6 +351,7 @@ enum el_status el_traces_document(const struct el_traces *traces, json_t **docum
             el_json_of(EL_KEY("schema", EL_TRACES_SCHEMA), EL_KEY("kind", "trace-stats"),
                        EL_KEY("folder", (const char *)traces->folder), EL_KEY("cpu_only", cpu_only),
                        EL_KEY("devices", json_incref(lanes)), EL_KEY("left_out", json_incref(traces->left_out)),
+                       EL_KEY("foreign", json_incref(traces->foreign)),
                        EL_KEY("rank_of_two", el_json_count(rank_of_two(traces))), EL_KEY("job", el_traces_job(traces)));
     json_decref(lanes);
     return status;

@@ -59,7 +59,7 @@ static void print_counts(const json_t *document, FILE *out)
     fprintf(out, "\n");
     el_text_say("", "", EL_REPORT_COLUMNS, out, "Counted: %zu %s as computation, %zu %s as communication, %zu %s.",
                 counts[0], cpu_only ? "CPU ops (cat cpu_op)" : "kernels", counts[1],
-                cpu_only ? "ops (gloo:, mpi:, nccl:, ucc:)" : "(nccl...Kernel, Memcpy PtoP)", counts[2],
+                cpu_only ? "ops (gloo:, mpi:, nccl:, ucc:)" : "(of communication libraries, Memcpy PtoP)", counts[2],
                 "other copies and memsets");
     if (cpu_only)
         el_text_say(
@@ -98,10 +98,13 @@ static void print_doubts(const json_t *document, const json_t *job, FILE *out)
         el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
                     "%" PRId64 " calls have no partner in the other traces and are in no figure of the ranks.",
                     el_json_whole(job, "alone"));
-    if (json_is_true(json_object_get(job, "groups_unnamed")))
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
-                    "The job has several process groups, and these traces do not say which group an operation is of: "
-                    "all ranks are taken for one group.");
+    if (el_json_whole(job, "steps_left_out") > 0)
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "%" PRId64 " steps are not in all traces and in no figure.",
+                    el_json_whole(job, "steps_left_out"));
+    char names[256] = "";
+    EL_EACH(name, json_object_get(document, "foreign"))
+        el_text_append(names, sizeof names, "%s%s", *names ? ", " : "", json_string_value(name));
+    if (*names) el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "Left out, since they are no traces: %s.", names);
     size_t left = json_array_size(json_object_get(document, "left_out"));
     if (left)
         el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,

@@ -29,6 +29,7 @@ struct el_traces {
     char (*files)[NAME_MAX + 1];
     size_t n, room;
     json_t *left_out; /* older files of the same workers */
+    json_t *foreign;  /* files that are no traces */
     struct el_relation relation;
 };
 

@@ -169,10 +169,10 @@ SAMPLES=${BATS_TEST_DIRNAME:-tests/cli}/traces
 
 @test "trace-stats of PyTorch's traces names the rank that is late, or the wire, on clocks that differ and drift too" {
     run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/late-1-20"
-    [[ $status -eq 0 && $output == *"mean of 10 steps of 24.3 ms; 10 collectives"*"rank 1 computes "*"; rank 0 waits 20.2 of 24.3 ms for it."* ]] || show
+    [[ $status -eq 0 && $output == *"mean of 10 steps of 24.3 ms; 10 collectives"*"rank 1 comes 20.3 ms late, though it computes no longer; rank 0 waits 20.3 of 24.3 ms for it."* ]] || show
     [[ $output == *"all_reduce            2         16384      10"*" comparable within "* ]] || show
     run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/wire"
-    [[ $status -eq 0 && $output == *"the network is the limit, not a rank: exposed transfers take 90.9 of 110 ms"*" 2000000       4 "*" 0.02"* ]] || show
+    [[ $status -eq 0 && $output == *"the network is the limit, not a rank: exposed transfers take 92.1 of 110 ms"*" 2000000       4 "*" 0.02"* ]] || show
     # The second one's clock is 3.7 s ahead and 200 ppm fast, and its times begin at another moment; the first one is unpacked.
     mkdir moved lone several
     python3 - "$SAMPLES/late-0-50" <<'.'
@@ -254,10 +254,10 @@ for row, device in zip(job["ranks"], record):
 import json
 d = json.load(open("ab.json"))
 assert d == json.load(open("changed/explain.json")) and d["kind"] == "difference" and d["ci_reason"] is None
-assert (d["a"]["device"], d["b"]["device"]) == ("rank 1", "rank 0") and "rank 1 computes" in d["a"]["sentence"] and "rank 0 computes" in d["b"]["sentence"]
+assert (d["a"]["device"], d["b"]["device"]) == ("rank 1", "rank 0") and "rank 1 comes 20" in d["a"]["sentence"] and "rank 0 comes 5" in d["b"]["sentence"]
 parts = {p["part"]: p for p in d["parts"]}
 assert abs(sum(p["ms"] for p in d["parts"]) + d["rest"]["ms"] - d["whole"]["ms"]) < 1e-9
-assert 25 < parts["compute"]["ms"] < 35 and parts["compute"]["ci95"][0] > 0          # 20 ms late, then 50
+assert 25 < parts["idle"]["ms"] < 35 and parts["idle"]["ci95"][0] > 0          # 20 ms late, then 50, asleep in a hook
 .
     run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" "$SAMPLES/wire"
     [[ $status -eq 0 && $output == *$'\ncompute '*"fewer than 5 steps"* ]] || show
