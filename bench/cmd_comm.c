@@ -118,9 +118,10 @@ static int show_read(const struct el_options *options)
         el_wire_csv(document, stdout);
     else
         el_wire_print(document, stdout);
+    const bool lost = json_is_true(json_object_get(document, "cut")) || el_json_number(document, "lost_calls") > 0;
     int64_t wrong = el_wire_wrong(document);
     json_decref(document);
-    return el_exit_flush(wrong ? EL_EXIT_TRIAL : 0);
+    return el_exit_flush(wrong || lost ? EL_EXIT_TRIAL : 0);
 }
 
 enum el_status el_cmd_comm_worker(struct el_worker *worker)

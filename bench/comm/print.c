@@ -212,6 +212,28 @@ static void say_late(const json_t *late, FILE *out)
     el_text_wrap(el_json_text(late, "sentence", ""), "* ", "  ", EL_REPORT_COLUMNS, out);
 }
 
+/* What foreign files do not have. */
+static void say_lost(const json_t *document, FILE *out)
+{
+    const double rows = number(document, "lost_rows"), calls = number(document, "lost_calls");
+    char names[256] = "";
+    EL_EACH(name, json_object_get(document, "left_out"))
+        el_text_append(names, sizeof names, "%s%s", *names ? ", " : "", json_string_value(name));
+    if (*names)
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "Left out, since it is of no form known here: %s.", names);
+    if (json_is_true(json_object_get(document, "cut")))
+        el_text_say(
+            "! ", "  ", EL_REPORT_COLUMNS, out,
+            "Not whole: the run failed, the file is cut off, or other lines (NCCL_DEBUG) stand in the middle of "
+            "rows.");
+    if (rows > 0)
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "The header announces %.0f row%s more than there %s.", rows,
+                    rows == 1 ? "" : "s", rows == 1 ? "is" : "are");
+    if (calls > 0)
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "%.0f calls lack some of their ranks, and are in no figure.",
+                    calls);
+}
+
 static void print_fits(const json_t *document, FILE *out)
 {
     bool several = el_json_is(document, "datatype", "all") || el_json_is(document, "redop", "all");
@@ -232,6 +254,7 @@ static void print_fits(const json_t *document, FILE *out)
     fputc('\n', out);
     say_reached(document, last, out);
     say_late(json_object_get(document, "late"), out);
+    say_lost(document, out);
     say_cold(json_array_get(curves, 0), out);
     el_wire_say_overlap(document, out);
 }

@@ -1,6 +1,7 @@
 /* Recognizes a file's form, and makes the document from its rows. */
 #include "bench/foreign/foreign.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,11 +35,24 @@ static const struct operation *find(const char *name)
     return NULL;
 }
 
+/* In lower case, without underscores. */
+static void plain(const char *name, char *text, size_t bytes)
+{
+    size_t n = 0;
+    for (; *name && n + 1 < bytes; name++)
+        if (*name != '_' && *name != '-') text[n++] = (char)tolower((unsigned char)*name);
+    text[n] = 0;
+}
+
 const char *el_foreign_operation(const char *name)
 {
-    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
-    for (int i = 0; i < N_OPERATIONS; i++)
-        if (strstr(base, operations[i].name)) return operations[i].name;
+    char base[256], own[EL_FOREIGN_WORD];
+    const char *slash = strrchr(name, '/');
+    plain(slash ? slash + 1 : name, base, sizeof base);
+    for (int i = 0; i < N_OPERATIONS; i++) {
+        plain(operations[i].name, own, sizeof own);
+        if (strstr(base, own)) return operations[i].name;
+    }
     return "";
 }
 
@@ -155,6 +169,8 @@ static json_t *finish(const struct el_foreign *foreign)
         EL_KEY("datatype", common(foreign->curves, "datatype")), EL_KEY("redop", common(foreign->curves, "redop")),
         EL_KEY("root", common(foreign->curves, "root")), EL_KEY("check", checked > 0 ? 1 : 0),
         EL_KEY("shared_cores", false), EL_KEY("copy", json_array()), EL_KEY("curves", json_incref(foreign->curves)),
+        EL_KEY("left_out", json_incref(foreign->left_out)), EL_KEY("cut", foreign->cut),
+        EL_KEY("lost_rows", foreign->lost_rows), EL_KEY("lost_calls", foreign->lost_calls),
         EL_KEY("late", foreign->late ? json_incref(foreign->late) : json_null()));
     el_json_printable(document);
     return document;
@@ -179,8 +195,11 @@ static enum el_status add_text(const char *text, const char *name, struct el_for
 
 static void begin(struct el_foreign *foreign)
 {
-    *foreign = (struct el_foreign){
-        .curves = json_array(), .devices = json_array(), .names = json_array(), .hosts = json_object()};
+    *foreign = (struct el_foreign){.curves = json_array(),
+                                   .devices = json_array(),
+                                   .names = json_array(),
+                                   .hosts = json_object(),
+                                   .left_out = json_array()};
 }
 
 static enum el_status end(enum el_status status, const char *name, struct el_foreign *foreign,
@@ -198,6 +217,7 @@ static enum el_status end(enum el_status status, const char *name, struct el_for
     json_decref(foreign->names);
     json_decref(foreign->hosts);
     json_decref(foreign->late);
+    json_decref(foreign->left_out);
     return status;
 }
 
@@ -245,6 +265,12 @@ enum el_status el_foreign_read(const json_t *paths, json_t **document_p)
         status = read_text(name, &text);
         if (status == EL_OK) status = add_text(text, name, &foreign, &inspector);
         free(text);
+        if (status != EL_ERR_ABSENT || json_array_size(paths) == 1) continue;
+        json_array_append_new(foreign.left_out, el_json_string(el_path_tail(name)));
+        status = EL_OK;
     }
+    if (status == EL_OK && json_array_size(foreign.left_out) == json_array_size(paths))
+        status = el_fail(EL_ERR_ABSENT, "%s and %zu more: none of them is nccl-tests' output or NCCL Inspector's lines",
+                         el_path_tail(json_string_value(json_array_get(paths, 0))), json_array_size(paths) - 1);
     return end(status, name, &foreign, inspector, document_p);
 }

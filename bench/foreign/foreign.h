@@ -4,9 +4,10 @@
  *     el_foreign_read(paths, &document);         one measurement: files of several operations, or of several ranks
  *     el_foreign_parse(text, name, &document);   a text in memory
  *
- * The document adds "source": "nccl-tests" | "NCCL Inspector", "device_names", "hosts" (how many); it has no fits.
- * Bandwidths come from times. Inspector's times are those of kernels, which wait for the last rank: if all ranks of a
- * call are there, its time is the last rank's (the transfer), and "late" has the others' waits: {"calls", "ranks":
+ * The document adds "left_out": [file], "cut", "lost_rows", "lost_calls", "source": "nccl-tests" | "NCCL Inspector",
+ * "device_names", "hosts" (how many); it has no fits. Bandwidths come from times. Inspector's times are those of
+ * kernels, which wait for the last rank: if all ranks of a call are there, its time is the last rank's (the transfer),
+ * and "late" has the others' waits: {"calls", "ranks":
  * [{"rank", "last_pct", "caused_us", "waited_us"}], "sentence"} (means per call; caused: by calls to which it came
  * last). null: nothing was matched.
  *
@@ -40,11 +41,16 @@ struct el_foreign_row {
 struct el_foreign {
     const char *source;
     json_t *curves, *devices, *names, *hosts, *late; /* names: distinct kinds of devices; hosts: {name: true} */
+    json_t *left_out;                                /* files of unknown form beside others */
     int ranks;                                       /* 0: not known yet */
+    int64_t lost_rows;                               /* that the header of a file says and the file has not */
+    bool cut;                                        /* a row is not whole, or the end is missing */
+    int64_t lost_calls;                              /* calls that not all ranks have */
 };
 /* Errors: EL_ERR_INVALID: too many. */
 enum el_status el_foreign_add(struct el_foreign *foreign, struct el_foreign_row *row);
-/* The operation within a program's or file's name: "all_reduce" of ./all_reduce_perf_mpi; "": none. */
+/* The operation within a program's or file's name: "all_reduce" of ./all_reduce_perf_mpi or nccl_allreduce.log; "":
+ * none. */
 const char *el_foreign_operation(const char *name);
 /* busbw / algbw, NAN: unknown; and whether bytes are n times a part's. */
 double el_foreign_bus_factor(const char *operation, int n);

@@ -183,7 +183,8 @@ static bool all_match(const struct call *calls, size_t n)
 }
 
 /* Transfers, or plain times if ranks are missing. Returns how many calls it took. */
-static size_t take_row(const struct call *calls, size_t n, struct lateness *late, struct el_foreign_row *row)
+static size_t take_row(const struct call *calls, size_t n, struct lateness *late, struct el_foreign_row *row,
+                       int64_t *lost)
 {
     size_t end = 0, whole = 0;
     json_t *all = json_array(), *transfers = json_array();
@@ -198,6 +199,7 @@ static size_t take_row(const struct call *calls, size_t n, struct lateness *late
             json_array_append_new(transfers, json_real(match(&calls[end], late)));
             whole++;
         }
+        *lost += all_match(&calls[end], size) && size < (size_t)calls->ranks;
         for (size_t i = 0; i < size; i++) json_array_append_new(all, json_real(calls[end + i].us));
         end += size;
     }
@@ -222,7 +224,7 @@ static enum el_status add_rows(struct el_inspector *all, struct lateness *late, 
         snprintf(row.operation, sizeof row.operation, other ? "%s of %d" : "%s", name, call->ranks);
         memcpy(row.used, call->used, sizeof row.used);
         snprintf(row.redop, sizeof row.redop, "%s", collectives[call->collective].redop);
-        n = take_row(call, all->n - i, late, &row);
+        n = take_row(call, all->n - i, late, &row, &foreign->lost_calls);
         EL_TRY(el_foreign_add(foreign, &row));
     }
     return EL_OK;
@@ -246,6 +248,7 @@ enum el_status el_inspector_end(struct el_inspector *all, struct el_foreign *for
     enum el_status status = add_rows(all, &late, foreign);
     foreign->ranks = late.ranks;
     foreign->source = "NCCL Inspector";
+    if (!(late.calls > 0)) foreign->lost_calls = 0; /* a rank has no file at all */
     foreign->late = late_json(&late);
     json_object_update(foreign->hosts, all->hosts);
     free(sums);

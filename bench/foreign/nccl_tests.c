@@ -79,8 +79,12 @@ struct text_reader {
     const char *name;
     struct named named;
     char columns[WORDS_MAX][EL_FOREIGN_WORD];
-    int n_columns, n_rows;
+    int n_columns, n_rows, n_rows_before; /* before: of earlier runs */
+    int64_t sizes;                        /* of a run, as its header says; 0: it does not */
     const char *operation;
+    double bus_ratio; /* busbw / algbw of the last row */
+    bool told;        /* the operation, by the file itself */
+    bool ended;       /* the lines that end a run are there */
 };
 
 static int split(char *line, char *words[WORDS_MAX])
@@ -92,13 +96,57 @@ static int split(char *line, char *words[WORDS_MAX])
     return n;
 }
 
-/* mpirun --tag-output and srun --label prefix lines with the rank. */
+static bool is_content(const char *at)
+{
+    at += strspn(at, " \t");
+    return *at == '#' || isdigit((unsigned char)*at);
+}
+
+/* What launchers and collectors of logs put before a line: "[1,0]<stdout>:" (mpirun), "0:" (srun), "node0: " (pdsh),
+ * "[rank0]: " (torchrun), "web-1  | " (docker compose), "2025-03-04T05:06:07.1Z " (kubectl, GitHub Actions). */
 static const char *past_label(const char *line)
 {
-    const char *tag = strstr(line, ">:");
-    if (*line == '[' && tag) return tag + 2;
-    size_t digits = strspn(line, "0123456789");
-    return digits && line[digits] == ':' ? line + digits + 1 : line;
+    for (bool again = true; again;) {
+        const char *tag = *line == '[' ? strchr(line, ']') : NULL, *colon = strchr(line, ':'),
+                   *bar = strstr(line, " | ");
+        const size_t word = strcspn(line, " \t"), digits = strspn(line, "0123456789");
+        const char *from = line;
+        if (tag && tag[1] == '<') tag = strstr(tag, ">:");
+        if (tag)
+            line = tag + 1 + (tag[1] == ':');
+        else if (digits == 4 && line[4] == '-' && line[word] && memchr(line, 'T', word))
+            line += word + 1;
+        else if (colon && (size_t)(colon - line) + 1 == word && is_content(colon + 1))
+            line = colon + 1;
+        else if (digits && line[digits] == ':')
+            line += digits + 1;
+        else if (bar && bar - line < 64 && !isdigit((unsigned char)*line) && is_content(bar + 3))
+            line = bar + 3;
+        again = line != from;
+    }
+    return line;
+}
+
+/* "nThread 1 nGpus 8 minBytes 8 maxBytes 128 step: 2(factor) ...": how many sizes; 0: not told. */
+static int64_t count_sizes(const char *line)
+{
+    double least, most, step;
+    char how[16] = "";
+    const char *at = strstr(line, "minBytes");
+    int64_t n = 0;
+    if (!at || sscanf(at, "minBytes %lf maxBytes %lf step: %lf(%15[a-z])", &least, &most, &step, how) != 4) return 0;
+    const bool factor = !strcmp(how, "factor");
+    if (!(step > factor) || !(least >= 0)) return least == most;
+    for (double size = least; size <= most && n < EL_FOREIGN_POINTS_MAX; size = factor ? size * step : size + step) n++;
+    return n;
+}
+
+/* Each table of a run has all sizes, or a multiple of them. */
+static void end_table(struct text_reader *r)
+{
+    const int64_t rows = r->n_rows - r->n_rows_before;
+    if (r->sizes && rows) r->foreign->lost_rows += (r->sizes - rows % r->sizes) % r->sizes;
+    r->n_rows_before = r->n_rows;
 }
 
 static enum el_status take_comment(struct text_reader *r, char *line)
@@ -106,7 +154,7 @@ static enum el_status take_comment(struct text_reader *r, char *line)
     static const char starts[] = "Collective test starting:";
     char *words[WORDS_MAX], host[128], card[32], *at = strstr(line, starts);
     int rank, group = 0, device, used = 0;
-    if (at) r->operation = el_foreign_operation(at + sizeof starts - 1);
+    if (at) r->operation = el_foreign_operation(at + sizeof starts - 1), r->told = true;
     at = strstr(line, "Rank ");
     bool grouped = at && sscanf(at, "Rank %d Group %d Pid %*d on %127s device %d [%*[^]]] %n", &rank, &group, host,
                                 &device, &used) == 4;
@@ -117,7 +165,13 @@ static enum el_status take_comment(struct text_reader *r, char *line)
         add_device(r->foreign, &r->named, rank, group, card, host, used ? at + used : "");
         return EL_OK;
     }
+    r->ended |= strstr(line, "Avg bus bandwidth") || strstr(line, "Out of bounds");
+    const int64_t sizes = count_sizes(line);
     int n = split(line + 1, words);
+    if (sizes) {
+        end_table(r);
+        r->sizes = sizes;
+    }
     if (n > 1 && !strcmp(words[0], "nThread") && r->named.n) { /* a further run */
         EL_TRY(set_ranks(r->foreign, &r->named, r->name));
         r->named = (struct named){.n = 0};
@@ -138,6 +192,7 @@ static enum el_status take_place(struct text_reader *r, struct el_foreign_row *r
         if (!strcmp(r->columns[i], "busbw")) busbw = atof(words[i]);
         if (!strcmp(r->columns[i], "#wrong") && figure) wrong = atof(words[i]);
     }
+    if (us > 0 && algbw > 0) r->bus_ratio = busbw / algbw;
     return add_place(r->foreign, row, in_place, us, busbw / algbw, wrong, NULL);
 }
 
@@ -145,9 +200,19 @@ static enum el_status take_row(struct text_reader *r, char *line)
 {
     char *words[WORDS_MAX];
     struct el_foreign_row row = {.root = -1, .redop = "none", .type = "?"};
+    const bool cut = r->foreign->cut;
     int n = split(line, words), place = 0, places = 0, first = 0;
     for (int i = 0; i < r->n_columns; i++)
         if (!strcmp(r->columns[i], "time") || !strcmp(r->columns[i], "cputime")) first = places++ ? first : i;
+    if (n < 3 || !isalpha((unsigned char)*words[2])) return EL_OK; /* of no type */
+    r->foreign->cut = true;                                        /* unless it is whole */
+    for (int i = 2; i < r->n_columns && i < n && n < r->n_columns; i++) {
+        /* Older versions leave out what an operation has not. */
+        const bool redop = !strcmp(r->columns[i], "redop") && !isalpha((unsigned char)*words[i]);
+        if (!redop && !(!strcmp(r->columns[i], "root") && strchr(words[i], '.'))) continue;
+        for (int k = n++; k > i; k--) words[k] = words[k - 1];
+        words[i] = (char *)(redop ? "none" : "-1");
+    }
     int width = places ? (r->n_columns - first) / places : 0; /* of a place; the first may be blank */
     bool blank = n == r->n_columns - width && width > 0;
     if (n < 6 || !places || (n < r->n_columns && !blank)) return EL_OK;
@@ -156,6 +221,9 @@ static enum el_status take_row(struct text_reader *r, char *line)
         words[first] = (char *)"N/A";
         n++;
     }
+    for (int i = 2; i < r->n_columns; i++) /* another program's line in the middle of it */
+        if (strstr(r->columns[i], "time") && !isdigit((unsigned char)*words[i]) && strcmp(words[i], "N/A"))
+            return EL_OK;
     snprintf(row.operation, sizeof row.operation, "%s", r->operation);
     row.bytes = atof(words[0]);
     row.count = atof(words[1]);
@@ -168,12 +236,26 @@ static enum el_status take_row(struct text_reader *r, char *line)
             EL_TRY(take_place(r, &row, words, i, place++ > 0));
     }
     r->n_rows++;
+    r->foreign->cut = cut;
     return EL_OK;
+}
+
+/* What the file's name says, its own busbw / algbw may contradict. */
+static enum el_status check_guess(const struct text_reader *r)
+{
+    const double factor = el_foreign_bus_factor(r->operation, r->foreign->ranks);
+    if (r->told || !(fabs(r->bus_ratio / factor - 1) > 0.05)) return EL_OK;
+    return el_fail(
+        EL_ERR_INVALID,
+        "%s: by its name it is of %s, whose busbw is %.3g times its algbw; in it that is %.3g times: name the "
+        "file after its operation, as all_reduce.txt",
+        el_path_tail(r->name), r->operation, factor, r->bus_ratio);
 }
 
 enum el_status el_foreign_nccl_text(const char *text, const char *name, struct el_foreign *foreign)
 {
-    struct text_reader r = {.foreign = foreign, .name = name, .operation = el_foreign_operation(name)};
+    struct text_reader r = {
+        .foreign = foreign, .name = name, .operation = el_foreign_operation(name), .bus_ratio = NAN};
     enum el_status status = EL_OK;
     while (*text && status == EL_OK) {
         char line[LINE_BYTES];
@@ -183,12 +265,15 @@ enum el_status el_foreign_nccl_text(const char *text, const char *name, struct e
         char *at = (char *)past_label(line);
         at += strspn(at, " \t");
         if (*at == '#')
-            status = take_comment(&r, at);
+            status = take_comment(&r, at); /* also of a further run */
         else if (isdigit((unsigned char)*at) && r.n_columns)
             status = take_row(&r, at);
     }
     if (status == EL_OK && r.n_rows == 0) return EL_ERR_ABSENT;
+    end_table(&r);
+    foreign->cut |= !r.ended;
     if (status == EL_OK) status = set_ranks(foreign, &r.named, name);
+    if (status == EL_OK) status = check_guess(&r);
     foreign->source = "nccl-tests";
     return status;
 }

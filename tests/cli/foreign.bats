@@ -76,7 +76,8 @@ known='[round(c["fit"][p]["latency_us"] * 10) for c in d["curves"] for p in ("ou
 @test "comm --from: several operations in one folder, and the times of processes (-I)" {
     mkdir two
     nccl text two/all_reduce.txt old
-    sed 's/sum/none/' two/all_reduce.txt >two/all_gather.txt
+    nccl text two/all_gather.txt old
+    sed -i 's/ sum/none/' two/all_gather.txt
     run --separate-stderr "$EVENLOAD" comm --from two --csv
     [[ $status -eq 0 && $(printf '%s\n' "$output" | cut -d, -f1 | sort | uniq -c | xargs) == "26 all_gather 26 all_reduce 1 operation" ]] || show
     nccl json slow.json ranks
@@ -172,4 +173,52 @@ PYTHON
     printf '%s' "$output" >d.json
     [[ $status -eq 0 && $(json d.json 'd["devices"][0]["peak_bytes"], d["devices"][0]["now_bytes"]') == "($(tail -1 torch.txt | sed 's/ /, /'))" ]] || show
     [[ $(json d.json 'd["devices"][0]["at_peak"]["optimizer"] >= 4 * 2 ** 20, d["devices"][0]["at_peak"]["backward"] >= 2 * 2 ** 20') == "(True, True)" ]] || show
+}
+
+# A run of nccl-tests on 8 cards, whose rows python makes: WORDS are of python.
+as_printed() { # as_printed FILE PYTHON
+    python3 - "$1" "$2" <<'.'
+import sys
+rows = [f"{size:12d} {size // 4:12d}     float     sum      -1 {size / 1e5:8.2f}  100.00  175.00      0 {size / 1e5:8.2f}  100.00  175.00      0" for size in (1 << 20, 4 << 20, 16 << 20)]
+ranks = [f"#  Rank {i:2d} Group  0 Pid 10{i} on node0 device {i:2d} [0x01] Some Card" for i in range(8)]
+head = ["# nThread 1 nGpus 8 minBytes 1048576 maxBytes 16777216 step: 4(factor) warmup iters: 5"] + ranks
+head += ["#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"]
+foot = ["# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 175"]
+lines = head + rows + foot
+exec(sys.argv[2])
+open(sys.argv[1], "w").write("\n".join(lines) + "\n")
+.
+}
+
+@test "comm --from: names without underscores, prefixes of launchers and logs, columns that old versions leave empty" {
+    for name in nccl_AllReduce.log all_reduce.txt; do
+        as_printed $name ""
+        run --separate-stderr "$EVENLOAD" comm --from $name
+        [[ $status -eq 0 && $output == *"  all_reduce  "*" 175 "* ]] || show
+    done
+    for prefix in "[1,0]<stdout>:" "node0: " "[rank0]: " "web-1  | " "2025-03-04T05:06:07.123Z " "2025-03-04T05:06:07.123Z node0: "; do
+        as_printed all_reduce.txt "lines = ['$prefix' + line for line in lines]"
+        run --separate-stderr "$EVENLOAD" comm --from all_reduce.txt
+        [[ $status -eq 0 && $output == *"  all_reduce  "* && $output == *" 175 "* ]] || { echo "$prefix" && show; }
+    done
+    as_printed alltoall.txt "lines = [line.replace('     sum      -1', ' ' * 16).replace('redop    root', 'redop        ').replace('175', ' 87.5'.strip()) for line in lines]"
+    run --separate-stderr "$EVENLOAD" comm --from alltoall.txt
+    [[ $status -eq 0 && $output == *"  alltoall  "* ]] || show
+    as_printed reduce.txt ""
+    refuses "by its name it is of reduce, whose busbw is 1 times its algbw; in it that is 1.75 times" "$EVENLOAD" comm --from reduce.txt
+}
+
+@test "comm --from says what a file has lost, and which files it leaves out" {
+    as_printed all_reduce.txt "lines[-4] = lines[-4][:45] + 'node0:1:2 [0] NCCL INFO AllReduce: opCount 1'"
+    run --separate-stderr "$EVENLOAD" comm --from all_reduce.txt
+    [[ $status -eq 1 && $output == *"! Not whole: "*"! The header announces 1 row more than there is."* ]] || show
+    as_printed all_reduce.txt "lines = lines[:-3] + ['node0: Test NCCL failure']"
+    run --separate-stderr "$EVENLOAD" comm --from all_reduce.txt --json
+    printf '%s' "$output" >d.json
+    [[ $status -eq 1 && $(json d.json 'd["cut"], d["lost_rows"]') == "(True, 1)" ]] || show
+    mkdir folder
+    as_printed folder/all_reduce.txt ""
+    echo "node0 slots=8" >folder/hostfile.txt
+    run --separate-stderr "$EVENLOAD" comm --from folder
+    [[ $status -eq 0 && $output == *"! Left out, since it is of no form known here: "*hostfile.txt* ]] || show
 }

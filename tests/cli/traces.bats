@@ -262,7 +262,7 @@ assert 25 < parts["idle"]["ms"] < 35 and parts["idle"]["ci95"][0] > 0          #
     run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" "$SAMPLES/wire"
     [[ $status -eq 0 && $output == *$'\ncompute '*"fewer than 5 steps"* ]] || show
     output=$(tr -s ' \n' ' ' <<<"$output") # a folder's name moves the ends of lines
-    [[ $output == *"late-1-20: rank 1 of 2, 10 steps; rank 1 computes "*"the network is the limit, not a rank"* ]] || show
+    [[ $output == *"late-1-20: rank 1 of 2, 10 steps; rank 1 comes "*"the network is the limit, not a rank"* ]] || show
     printf '[{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":1,"dur":3}]' >x.json
     refuses "no ProfilerStep annotations" "$EVENLOAD" trace-stats x.json "$SAMPLES/wire"
     refuses "--out is for what changed between two folders" "$EVENLOAD" trace-stats x.json --out y
