@@ -137,7 +137,11 @@ static int64_t count_sizes(const char *line)
     if (!at || sscanf(at, "minBytes %lf maxBytes %lf step: %lf(%15[a-z])", &least, &most, &step, how) != 4) return 0;
     const bool factor = !strcmp(how, "factor");
     if (!(step > factor) || !(least >= 0)) return least == most;
-    for (double size = least; size <= most && n < EL_FOREIGN_POINTS_MAX; size = factor ? size * step : size + step) n++;
+    double size = least;
+    while (size <= most && n < EL_FOREIGN_POINTS_MAX) {
+        size = factor ? size * step : size + step;
+        n++;
+    }
     return n;
 }
 

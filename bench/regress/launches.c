@@ -83,14 +83,16 @@ static enum el_status take_reading(struct session *s, const struct el_reading *r
         if (!strcmp(s->set->cells[i].name, reading->name)) cell = &s->set->cells[i];
     if (cell == NULL && is_unjudged(s, reading)) return leave_out(s->set, reading->name);
     if (cell == NULL) EL_TRY(add_cell(s, reading, block, &cell));
-    if (strcmp(cell->unit, reading->unit) != 0)
+    const double ratio = el_readings_ratio(reading->unit, cell->unit);
+    if (isnan(ratio))
         el_regress_fault(cell, EL_CELL_UNREADABLE, "its unit is '%s', but '%s' in the %s of %s %d", cell->unit,
                          reading->unit, s->sides[side], s->block, block);
     if (strcmp(reading->unit, reading->other_unit) != 0)
         el_regress_fault(cell, EL_CELL_UNREADABLE, "the %s prints it in '%s' and in '%s' in one launch, of %s %d",
                          s->sides[side], reading->unit, reading->other_unit, s->block, block);
-    if (side == BASE) return el_regress_append(&cell->base, &cell->n_base, reading->value);
-    return el_regress_append(&cell->head, &cell->n_head, reading->value);
+    const double value = isnan(ratio) ? reading->value : reading->value * ratio;
+    if (side == BASE) return el_regress_append(&cell->base, &cell->n_base, value);
+    return el_regress_append(&cell->head, &cell->n_head, value);
 }
 
 /* What is missing; and what a unit says to be without noise is compared exactly only while it has shown none. */

@@ -111,3 +111,5 @@ enum el_status el_readings_measured(const struct el_shell_output *output, struct
 /* Whether the list names one of these. */
 bool el_readings_asks_measured(const char *list);
 void el_readings_free(struct el_readings *readings);
+/* What a value in one unit of time is in another; 1 for equal units, NAN: not to be converted. */
+double el_readings_ratio(const char *from, const char *to);

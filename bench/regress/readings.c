@@ -41,6 +41,21 @@ static const struct unit_kind *kind_of(const char *unit, size_t length)
     return NULL;
 }
 
+double el_readings_ratio(const char *from, const char *to)
+{
+    static const struct {
+        const char *unit;
+        double seconds;
+    } times[] = {{"ns", 1e-9}, {"us", 1e-6},  {"µs", 1e-6},   {"ms", 1e-3}, {"s", 1},
+                 {"sec", 1},   {"second", 1}, {"seconds", 1}, {"min", 60},  {"h", 3600}};
+    double one = NAN, other = NAN;
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        if (!strcmp(times[i].unit, from)) one = times[i].seconds;
+        if (!strcmp(times[i].unit, to)) other = times[i].seconds;
+    }
+    return strcmp(from, to) ? one / other : 1;
+}
+
 /* "images/s" is a unit though nobody knows images. */
 static bool is_unit(const char *word)
 {
@@ -130,6 +145,27 @@ static bool read_name(char *word)
     return true;
 }
 
+/* What a terminal shows of a line: what follows the last carriage return (a progress bar's), without colours; and the
+ * Greek letter of "μs" as the sign for micro. */
+static char *as_shown(char *line)
+{
+    size_t n = strlen(line), kept = 0;
+    while (n && strchr(" \t\r", line[n - 1])) line[--n] = 0;
+    char *begin = strrchr(line, '\r') ? strrchr(line, '\r') + 1 : line;
+    for (char *at = begin; *at; at++) {
+        if (*at == '\033' && at[1] == '[') {
+            at += 2 + strspn(at + 2, "0123456789;");
+            if (!*at) break;
+            continue;
+        }
+        const bool greek = !strncmp(at, "\xce\xbc", 2);
+        begin[kept++] = greek ? '\xc2' : *at;
+        if (greek) begin[kept++] = '\xb5', at++;
+    }
+    begin[kept] = 0;
+    return begin;
+}
+
 static enum el_status take_line(struct reader *reader, char *line)
 {
     enum { WORDS = 4 };
@@ -137,6 +173,7 @@ static enum el_status take_line(struct reader *reader, char *line)
     const char *unit;
     double value;
     int n = 0;
+    line = as_shown(line);
     char *equals = strchr(line, '=');
     if (equals && equals[1] && !strchr(" \t", equals[1])) *equals = ' '; /* metric=value */
     for (char *word = strtok_r(line, " \t\r", &rest); word && n < WORDS; word = strtok_r(NULL, " \t\r", &rest))

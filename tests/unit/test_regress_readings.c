@@ -57,6 +57,17 @@ static void test_lines(void **state)
     is("bad", NAN, "", EL_BETTER_LOWER, false);
 }
 
+/* Progress bars, colours and the Greek letter; and units of time into one another. */
+static void test_lines_of_terminals(void **state)
+{
+    read_text("50%|##  | 1/2\rstep 125 ms\r\n\x1b[1;32mloss\x1b[0m 0.5\ncopy 125 \xce\xbcs\n\x1b[", 3);
+    is("step", 125, "ms", EL_BETTER_LOWER, false);
+    is("loss", 0.5, "", EL_BETTER_LOWER, false);
+    is("copy", 125, "µs", EL_BETTER_LOWER, false);
+    assert_true(fabs(el_readings_ratio("us", "ms") - 1e-3) < 1e-12 && fabs(el_readings_ratio("h", "s") - 3600) < 1e-9);
+    assert_true(el_readings_ratio("B", "B") == 1 && isnan(el_readings_ratio("B", "ms")));
+}
+
 /* A unit says which way is better, or nobody does: a name never does. */
 static void test_better(void **state)
 {
@@ -276,6 +287,6 @@ static void test_our_records(void **state)
     assert_non_null(strstr(el_error_message(), "did not finish: no room"));
 }
 
-RUN_TESTS(NULL, tear_down, test_lines, test_better, test_names_are_utf8, test_names_that_are_too_long,
-          test_units_in_one_launch, test_many_are_read_at_once, test_prose_is_no_metric, test_several_are_their_median,
-          test_other_json, test_batches_of_unlike_length_are_not_exact, test_our_records)
+RUN_TESTS(NULL, tear_down, test_lines, test_lines_of_terminals, test_better, test_names_are_utf8,
+          test_names_that_are_too_long, test_units_in_one_launch, test_many_are_read_at_once, test_prose_is_no_metric,
+          test_several_are_their_median, test_other_json, test_batches_of_unlike_length_are_not_exact, test_our_records)
