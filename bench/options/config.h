@@ -39,7 +39,8 @@ struct el_regress_options {
     double budget_s; /* negative: none */
     double min_effect_pct;
     int blocks, max_samples, launches;
-    bool add; /* to the store */
+    bool add;                                /* to the store */
+    enum { EL_OF_MEDIAN, EL_OF_SLOWEST } of; /* what a launch prints several times */
     enum { EL_INCONCLUSIVE_TELL, EL_INCONCLUSIVE_PASS, EL_INCONCLUSIVE_FAIL } inconclusive;
     bool github;
 };

@@ -171,6 +171,9 @@ static const struct el_option_row before_sizes[] = {
     {RULE, "blocks", "N", AT(INT, regress.blocks), REGRESS, "one analysis only, after N blocks", RANGE(1, 200)},
     {RULE, "min-effect", "PCT", AT(PERCENT, regress.min_effect_pct), REGRESS,
      "smallest effect that counts as a regression", DEFAULT("2"), RANGE(0.01, 1000), COMMON},
+    {RULE, "of", "WHICH", AT(CHOICE, regress.of), REGRESS | BASELINE,
+     "what counts of a metric that a launch prints several times, as its ranks or steps do", CHOICES("median|slowest"),
+     DEFAULT("median")},
     {RULE, "inconclusive", "HOW", AT(CHOICE, regress.inconclusive), REGRESS,
      "exit status if inconclusive: tell 3, pass 0, fail 1", CHOICES("tell|pass|fail"), DEFAULT("tell")},
 

@@ -96,14 +96,14 @@ static json_t *cell_json(const struct el_regress_cell *cell)
 {
     static const char *const kinds[] = {
         [EL_CELL_EXACT] = "exact", [EL_CELL_PAIRED] = "paired", [EL_CELL_HISTORY] = "history"};
-    return el_json_of(EL_KEY("name", cell->name), EL_KEY("unit", cell->unit),
-                      EL_KEY("better", el_better_text(cell->better)), EL_KEY("kind", kinds[cell->kind]),
-                      EL_KEY("verdict", verdicts[cell->verdict].record), EL_KEY("effect", cell->effect),
-                      EL_KEY("ci95", el_json_interval(cell->low, cell->high)), EL_KEY("p", cell->p),
-                      EL_KEY("p_adjusted", cell->p_adjusted), EL_KEY("floor", cell->floor),
-                      EL_KEY("detectable", cell->detectable), EL_KEY("more_blocks", cell->more),
-                      EL_KEY("reason", cell->reason), EL_KEY("base", el_json_reals(cell->base, cell->n_base)),
-                      EL_KEY("head", el_json_reals(cell->head, cell->n_head)));
+    return el_json_of(
+        EL_KEY("name", cell->name), EL_KEY("unit", cell->unit), EL_KEY("better", el_better_text(cell->better)),
+        EL_KEY("kind", kinds[cell->kind]), EL_KEY("verdict", verdicts[cell->verdict].record),
+        EL_KEY("effect", cell->effect), EL_KEY("ci95", el_json_interval(cell->low, cell->high)), EL_KEY("p", cell->p),
+        EL_KEY("p_adjusted", cell->p_adjusted), EL_KEY("floor", cell->floor), EL_KEY("detectable", cell->detectable),
+        EL_KEY("more_blocks", cell->more), EL_KEY("reason", cell->reason), EL_KEY("printed", cell->printed),
+        EL_KEY("base", el_json_reals(cell->base, cell->n_base)),
+        EL_KEY("head", el_json_reals(cell->head, cell->n_head)));
 }
 
 json_t *el_answer_json(const struct el_regress_set *set)
@@ -124,6 +124,7 @@ json_t *el_answer_json(const struct el_regress_set *set)
         EL_KEY("blocks", set->blocks), EL_KEY("analyses", set->blocks > 0 ? set->stage + 1 : 0),
         EL_KEY("last_analysis", set->last_analysis), EL_KEY("level", el_regress_level(set->stage, set->last_analysis)),
         EL_KEY("environment", set->environment), EL_KEY("machine", el_machine()), EL_KEY("cells", cells),
+        EL_KEY("of", set->of_slowest ? "slowest" : "median"),
         EL_KEY("not_judged", set->unjudged ? json_incref(set->unjudged) : json_array()));
 }
 
@@ -228,6 +229,20 @@ static bool same_and_exact(const json_t *cell)
     return is_exact(cell) && el_json_is(cell, "verdict", "same");
 }
 
+/* What a launch printed several times, as its ranks or steps do. */
+static void say_printed(const json_t *document, FILE *out)
+{
+    char list[256] = "";
+    EL_EACH(cell, json_object_get(document, "cells"))
+        if (el_json_number(cell, "printed") > 1 && strlen(list) < sizeof list / 2)
+            el_text_append(list, sizeof list, "%s%.80s %.0f times", *list ? ", " : "", el_json_text(cell, "name", "?"),
+                           el_json_number(cell, "printed"));
+    const bool slowest = el_json_is(document, "of", "slowest");
+    if (*list)
+        el_text_say("", "  ", COLUMNS, out, "Each launch printed %s: the %s counts%s.", list,
+                    slowest ? "slowest" : "median", slowest ? "" : " (--of slowest: the slowest)");
+}
+
 void el_answer_print(const json_t *document, FILE *out)
 {
     const struct el_table table = {.columns = el_answer_columns, .out = out};
@@ -245,6 +260,7 @@ void el_answer_print(const json_t *document, FILE *out)
         const char *reason = el_json_text(cell, "reason", "");
         if (*reason) el_text_say("", "  ", COLUMNS, out, "%s: %s", el_json_text(cell, "name", "?"), reason);
     }
+    say_printed(document, out);
     el_answer_unjudged(json_object_get(document, "not_judged"), out);
     el_text_wrap(el_json_text(document, "sentence", ""), "", "", COLUMNS, out);
 }

@@ -75,6 +75,17 @@ static enum el_status leave_out(struct el_regress_set *set, const char *name)
     return set->unjudged ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
 }
 
+/* Of what was printed several times. */
+static double value_of(const struct session *s, const struct el_reading *reading, const struct el_regress_cell *cell)
+{
+    double worst = reading->value;
+    for (size_t i = 0; i < reading->n_values && s->asked->of == EL_OF_SLOWEST && !isnan(worst); i++) {
+        const bool worse = cell->better == EL_BETTER_HIGHER ? reading->values[i] < worst : reading->values[i] > worst;
+        if (worse) worst = reading->values[i];
+    }
+    return worst;
+}
+
 static enum el_status take_reading(struct session *s, const struct el_reading *reading, int side, int block)
 {
     if (*s->asked->metrics ? !el_regress_listed(s->asked->metrics, reading->name) : reading->extra) return EL_OK;
@@ -90,7 +101,8 @@ static enum el_status take_reading(struct session *s, const struct el_reading *r
     if (strcmp(reading->unit, reading->other_unit) != 0)
         el_regress_fault(cell, EL_CELL_UNREADABLE, "the %s prints it in '%s' and in '%s' in one launch, of %s %d",
                          s->sides[side], reading->unit, reading->other_unit, s->block, block);
-    const double value = isnan(ratio) ? reading->value : reading->value * ratio;
+    const double value = value_of(s, reading, cell) * (isnan(ratio) ? 1 : ratio);
+    if (reading->n_values > cell->printed) cell->printed = reading->n_values;
     if (side == BASE) return el_regress_append(&cell->base, &cell->n_base, value);
     return el_regress_append(&cell->head, &cell->n_head, value);
 }
@@ -225,6 +237,7 @@ static struct session begin(struct el_regress_launching *launching, struct el_re
                         .block = ab ? "block" : "launch",
                         .begin_ns = el_clock_ns()};
     el_regress_name_sides(set, s.commands[BASE], s.commands[HEAD]);
+    set->of_slowest = asked->of == EL_OF_SLOWEST;
     return s;
 }
 

@@ -54,6 +54,7 @@ struct el_regress_cell {
     enum el_cell_verdict fault; /* UNREADABLE, NO_BASELINE: found by who fills it in, who gives the reason too */
     double *base, *head;        /* owned; [n_base], [n_head] */
     size_t n_base, n_head;
+    size_t printed; /* how often a launch printed it, at most */
     size_t base_df; /* of a history: degrees of freedom of base[]'s scatter (store.h); 0: n_base - 1 */
     bool is_level;  /* of a history: the head is what base[]'s level was accepted by, and is the same as it */
     char doubt[EL_CELL_REASON_BYTES]; /* why a side is doubtful ("current is suspect: drift"), said with the verdict */
@@ -73,6 +74,7 @@ struct el_regress_set {
     struct el_regress_cell *cells; /* owned */
     size_t n;
     json_t *unjudged;   /* owned: names of printed metrics of which nothing says which way is better; NULL: none */
+    bool of_slowest;    /* of what a launch prints several times; else its median */
     int stage, blocks;  /* of a paired set: which analysis, 0, 1 or 2, and how many blocks were run */
     bool last_analysis; /* no more samples will come: what is not decided stays inconclusive */
     char base_name[EL_SIDE_NAME_BYTES], head_name[EL_SIDE_NAME_BYTES]; /* the commands, or the folders */

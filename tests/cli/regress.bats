@@ -300,3 +300,13 @@ END
         done <options.txt
     done
 }
+
+@test "regress: what each launch prints several times is its median, or the slowest" {
+    printf 'step 125 ms\n%.0s' 1 2 3 4 >base.txt
+    { head -n 3 base.txt && echo "step 350000 us" | tr -d '\n' && printf '\r\nstep 350 ms\r\n'; } >head.txt
+    sed -i '4d' head.txt
+    run --separate-stderr "$EVENLOAD" regress --ab 'cat base.txt' 'cat head.txt' --blocks 8 --quiet --out median
+    [[ $status -eq 0 && $output == *"Each launch printed step 4 times: the median counts (--of slowest: the slowest)."* ]] || show
+    run --separate-stderr "$EVENLOAD" regress --ab 'cat base.txt' 'cat head.txt' --blocks 8 --quiet --of slowest --out slowest
+    [[ $status -eq 1 && $output == *"REGRESSION"*"the slowest counts."* ]] || show
+}
