@@ -96,6 +96,7 @@ static bool is_one_of(struct el_scan_text text, const char *const *words)
 
 static bool has_one_of(struct el_scan_text text, const char *const *words)
 {
+    if (text.n == 0) return false;
     while (*words && !memmem(text.at, text.n, *words, strlen(*words))) words++;
     return *words != NULL;
 }
@@ -527,7 +528,8 @@ static enum el_status keep_work(struct reader *reader, struct work work)
 
 static enum el_status keep_host_op(struct reader *reader, const struct work *work, struct el_scan_text thread)
 {
-    struct host_op op = {work->span, (uint32_t)el_hash(EL_HASH_BEGIN, thread.at, thread.n), work->class};
+    struct host_op op = {work->span, (uint32_t)el_hash(EL_HASH_BEGIN, thread.n ? thread.at : "", thread.n),
+                         work->class};
     if (reader->n_works) return EL_OK; /* the host only issues what the devices do */
     if (!EL_GROW(reader->host_ops, reader->host_ops_room, reader->n_host_ops + 1)) return fail_memory(reader);
     reader->host_ops[reader->n_host_ops++] = op;
