@@ -142,7 +142,7 @@ static void forget(const struct el_store *store)
 static enum el_status check_options(const struct el_options *options)
 {
     static const char *const others[] = {"quick", "pairs", "modes", "inject", "comm"};
-    for (int i = 0; options->disturb && i < 5; i++)
+    for (int i = 0; options->disturb && i < (int)(sizeof others / sizeof others[0]); i++)
         if (el_option_given(options, others[i]))
             return el_fail(EL_ERR_INVALID, "--disturb runs trials of its own: leave out --%s", others[i]);
     return EL_OK;

@@ -11,11 +11,10 @@
 
 #include "profiles/json_scan.h"
 #include "profiles/kineto.h"
+#include "profiles/kineto_names.h"
 #include "runtime/base/files.h"
 #include "runtime/base/grow.h"
 #include "runtime/base/hash.h"
-
-#define EL_KINETO_ANNOUNCES "record_param_comms"
 
 struct el_kineto_event {
     struct el_scan_text ph, cat, name, ts, dur, pid, tid, args;
@@ -88,93 +87,6 @@ enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *tra
     return status;
 }
 
-static bool is_one_of(struct el_scan_text text, const char *const *words)
-{
-    while (*words && !el_scan_is(text, *words)) words++;
-    return *words != NULL;
-}
-
-static bool has_one_of(struct el_scan_text text, const char *const *words)
-{
-    if (text.n == 0) return false;
-    while (*words && !memmem(text.at, text.n, *words, strlen(*words))) words++;
-    return *words != NULL;
-}
-
-static bool begins_with_one_of(struct el_scan_text text, const char *const *words)
-{
-    while (*words && !el_scan_begins(text, *words)) words++;
-    return *words != NULL;
-}
-
-/* NCCL and RCCL; MSCCL(++), DeepEP, NVSHMEM, PyTorch's symmetric memory, vLLM's and TensorRT-LLM's all-reduce, oneCCL,
- * HCCL. */
-static bool is_of_comm_library(struct el_scan_text name)
-{
-    static const char *const parts[] = {"rcclGenericKernel",
-                                        "rcclDevKernel",
-                                        "msccl",
-                                        "deep_ep::",
-                                        "nvshmem",
-                                        "symm_mem",
-                                        "multimem_",
-                                        "cross_device_reduce",
-                                        "one_shot_all_",
-                                        "two_shot_all_",
-                                        "oneccl",
-                                        "allreduce_fusion_kernel",
-                                        "hccl",
-                                        "hcom_",
-                                        "ccl_sched",
-                                        NULL};
-    return (el_scan_begins(name, "nccl") && memmem(name.at, name.n, "Kernel", 6)) || has_one_of(name, parts);
-}
-
-/* Of no library that is known, and yet called like a collective: it is counted as computation, and told. */
-static bool is_doubtful(struct el_scan_text name)
-{
-    static const char *const parts[] = {"allreduce",     "all_reduce", "AllReduce",  "reduce_scatter", "ReduceScatter",
-                                        "reducescatter", "allgather",  "all_gather", "AllGather",      "alltoall",
-                                        "all_to_all",    "AllToAll",   "all2all",    "a2a_",           "sendrecv",
-                                        "SendRecv",      "p2p_copy",   "ncclx",      "peer_",          NULL};
-    return has_one_of(name, parts);
-}
-
-/* `named`: its arguments say which collective it is. */
-static int kineto_class_on_device(struct el_scan_text cat, struct el_scan_text name, bool named)
-{
-    static const char *const kernels[] = {"kernel", "Kernel", NULL}, *const copies[] = {"gpu_memcpy", "gpu_memset",
-                                                                                        "Memcpy", "Memset", NULL};
-    if (is_one_of(cat, copies)) return el_scan_begins(name, "Memcpy PtoP") ? EL_KINETO_COMM : EL_KINETO_COPY;
-    if (!is_one_of(cat, kernels)) return -1;
-    if (named || is_of_comm_library(name)) return EL_KINETO_COMM;
-    return el_scan_begins(name, "Memcpy") || el_scan_begins(name, "Memset") ? EL_KINETO_COPY : EL_KINETO_COMPUTE;
-}
-
-enum { NO_WORK = -1, CONTAINER = -2 };
-
-/* A container's own time is its thread's wait, or Python; what it holds is work. FSDP's are annotations too. */
-static int kineto_class_on_host(struct el_scan_text cat, struct el_scan_text name)
-{
-    static const char *const movers[] = {"gloo:", "mpi:", "nccl:", "ucc:", NULL};
-    static const char *const containers[] = {"c10d::",
-                                             "_c10d_functional::",
-                                             "c10d_functional::",
-                                             EL_KINETO_ANNOUNCES,
-                                             "autograd::engine::evaluate_function",
-                                             "RegisterPostBackwardFunction",
-                                             "FSDP::",
-                                             "FullyShardedDataParallel",
-                                             "DistributedDataParallel",
-                                             "Optimizer.",
-                                             NULL};
-    bool op = el_scan_is(cat, "cpu_op");
-    if (!op && !el_scan_is(cat, "user_annotation")) return NO_WORK;
-    if (begins_with_one_of(name, movers)) return EL_KINETO_COMM;
-    if (begins_with_one_of(name, containers)) return CONTAINER;
-    return op ? EL_KINETO_COMPUTE : NO_WORK;
-}
-
 static int64_t kineto_event_device(const struct el_kineto_event *event)
 {
     int64_t pid;
@@ -230,55 +142,6 @@ static struct el_kineto_call kineto_call_none(void)
                                    .dst = -1};
 }
 
-/* PyTorch ("Float") and its gloo events ("float"); 0: unknown. */
-static double bytes_of(struct el_scan_text type)
-{
-    static const struct {
-        const char *begin;
-        double bytes;
-    } types[] = {{"double", 8},        {"long", 8},  {"float8", 1}, {"float", 4}, {"int", 4},
-                 {"half", 2},          {"c10::", 2}, {"bfloat", 2}, {"short", 2}, {"byte", 1},
-                 {"unsigned char", 1}, {"char", 1},  {"bool", 1}};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        size_t n = strlen(types[i].begin);
-        if (type.n >= n && !strncasecmp(type.at, types[i].begin, n)) return types[i].bytes;
-    }
-    return 0;
-}
-
-/* "_allgather_base", "gloo:all_gather", "ncclDevKernel_AllGather_RING_LL". */
-static enum el_comm_verb verb_of(struct el_scan_text name)
-{
-    static const struct {
-        const char *word;
-        enum el_comm_verb verb;
-    } words[] = {{"allreduce", EL_COMM_ALL_REDUCE},
-                 {"reducescatter", EL_COMM_REDUCE_SCATTER},
-                 {"allgather", EL_COMM_ALL_GATHER},
-                 {"alltoall", EL_COMM_ALL_TO_ALL},
-                 {"dispatch", EL_COMM_ALL_TO_ALL}, /* of a mixture of experts */
-                 {"combine", EL_COMM_ALL_TO_ALL},
-                 {"crossdevicereduce", EL_COMM_ALL_REDUCE},
-                 {"barrier", EL_COMM_BARRIER},
-                 {"broadcast", EL_COMM_BROADCAST},
-                 {"sendrecv", EL_COMM_VERB_COUNT},
-                 {"reduce", EL_COMM_REDUCE},
-                 {"gather", EL_COMM_GATHER},
-                 {"scatter", EL_COMM_SCATTER},
-                 {"send", EL_COMM_SEND},
-                 {"recv", EL_COMM_RECV}};
-    char letters[64];
-    size_t n = 0;
-    for (size_t i = 0; i < name.n && n + 1 < sizeof letters; i++) {
-        char c = name.at[i];
-        if (c != '_') letters[n++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
-    letters[n] = 0;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strstr(letters, words[i].word)) return words[i].verb;
-    return EL_COMM_VERB_COUNT;
-}
-
 /* "[[2, 3], [4]]": 10. */
 static double elements_of(struct el_scan_text dims)
 {
@@ -323,13 +186,13 @@ static void kineto_call_argument(struct el_kineto_call *call, struct el_scan_tex
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (el_scan_is(key, numbers[i].key) && el_scan_whole(value, &whole) && whole >= 0) *numbers[i].to = whole;
     if (peer >= 0) call->peer_given = true, call->dst = peer;
-    if (el_scan_is(key, "Collective name")) call->verb = verb_of(text);
+    if (el_scan_is(key, "Collective name")) call->verb = el_kineto_verb(text);
     bool group = el_scan_is(key, "Process Group Name");
     if (group) call->local = el_scan_is(text, "local");
     if (group || el_scan_is(key, "Process Group Ranks"))
         call->group ^= el_hash(el_hash(EL_HASH_BEGIN, key.at, key.n), text.at, text.n);
-    if (el_scan_is(key, "dtype")) call->element_bytes = bytes_of(text);
-    if (el_scan_is(key, "Input type")) call->element_bytes = bytes_of(first_string(value));
+    if (el_scan_is(key, "dtype")) call->element_bytes = el_kineto_type_bytes(text);
+    if (el_scan_is(key, "Input type")) call->element_bytes = el_kineto_type_bytes(first_string(value));
     if (el_scan_is(key, "sent bytes") && el_scan_whole(value, &whole)) call->sent_bytes = (double)whole;
     double elements = 0;
     if ((el_scan_is(key, "In msg nelems") || el_scan_is(key, "Out msg nelems")) && el_scan_whole(value, &whole))
@@ -342,7 +205,7 @@ static void kineto_call_argument(struct el_kineto_call *call, struct el_scan_tex
 
 static void kineto_call_name(struct el_kineto_call *call, struct el_scan_text name)
 {
-    if (call->verb == EL_COMM_VERB_COUNT) call->verb = verb_of(name);
+    if (call->verb == EL_COMM_VERB_COUNT) call->verb = el_kineto_verb(name);
 }
 
 static int by_number(const void *a, const void *b)
@@ -563,14 +426,15 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
         return el_scan_fail(&reader->scan, reader->scan.position, "an event that is no JSON");
     if (el_scan_is(event.ph, "M")) return note_name(reader, &event);
     if (!el_scan_is(event.ph, "X")) return EL_OK;
-    static const char *const named[] = {"Collective name", NULL};
-    const bool may_call = el_scan_begins(event.name, EL_KINETO_ANNOUNCES) || has_one_of(event.args, named) ||
-                          kineto_class_on_device(event.cat, event.name, false) == EL_KINETO_COMM ||
-                          kineto_class_on_host(event.cat, event.name) == EL_KINETO_COMM;
+    const bool named =
+        event.args.n && memmem(event.args.at, event.args.n, "Collective name", strlen("Collective name"));
+    const bool may_call = el_scan_begins(event.name, EL_KINETO_ANNOUNCES) || named ||
+                          el_kineto_on_device(event.cat, event.name, false) == EL_KINETO_COMM ||
+                          el_kineto_on_host(event.cat, event.name) == EL_KINETO_COMM;
     if (!kineto_event_arguments(&event, may_call ? &call : NULL))
         return el_scan_fail(&reader->scan, reader->scan.position, "an event whose args are no JSON");
-    int on_device = kineto_class_on_device(event.cat, event.name, call.verb != EL_COMM_VERB_COUNT);
-    int on_host = on_device < 0 ? kineto_class_on_host(event.cat, event.name) : NO_WORK;
+    int on_device = el_kineto_on_device(event.cat, event.name, call.verb != EL_COMM_VERB_COUNT);
+    int on_host = on_device < 0 ? el_kineto_on_host(event.cat, event.name) : EL_KINETO_NO_WORK;
     struct work work = {.class = on_device < 0 ? on_host : on_device};
     bool announces = el_scan_begins(event.name, EL_KINETO_ANNOUNCES);
     bool calls = announces || (work.class == EL_KINETO_COMM && !el_scan_begins(event.name, "Memcpy"));
@@ -593,10 +457,10 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
         call.correlation = event.correlation;
         EL_TRY(keep_call(reader, &call, announces));
     }
-    if (on_device == EL_KINETO_COMPUTE && is_doubtful(event.name)) note_doubt(reader->trace, event.name);
-    if (on_host == EL_KINETO_COMPUTE || on_host == CONTAINER || on_host == EL_KINETO_COMM)
+    if (on_device == EL_KINETO_COMPUTE && el_kineto_doubtful(event.name)) note_doubt(reader->trace, event.name);
+    if (on_host == EL_KINETO_COMPUTE || on_host == EL_KINETO_CONTAINER || on_host == EL_KINETO_COMM)
         EL_TRY(keep_host_op(reader, &work, event.tid));
-    return on_host == EL_KINETO_COMPUTE || on_host == CONTAINER ? EL_OK : keep_work(reader, work);
+    return on_host == EL_KINETO_COMPUTE || on_host == EL_KINETO_CONTAINER ? EL_OK : keep_work(reader, work);
 }
 
 static int by_correlation(const void *a, const void *b)
@@ -656,7 +520,7 @@ static enum el_status leave(struct reader *reader, struct nest *nest, int64_t be
     return EL_OK;
 }
 
-/* One that is not within the op before it (times are rounded, threads are not told) is taken whole. */
+/* An op that does not lie within the one before it (rounded times, no thread ids) counts whole. */
 static enum el_status enter(struct reader *reader, struct nest *nest, const struct host_op *op)
 {
     const struct work whole = {.device = -1, .class = op->class, .span = op->span};

@@ -144,6 +144,7 @@ const char *el_blame_name(enum el_blame_kind kind)
 
 bool el_ranks_is_late(const struct el_rank_row *rows, int i, const struct el_ranks_blame *blame)
 {
+    if (i == blame->who || !blame->stays) return i == blame->who;
     return rows[i].late_low_s >= blame->step_s * EL_RANKS_WORTH / 2 && rows[i].late_s >= rows[blame->who].late_s / 2;
 }
 
@@ -167,7 +168,7 @@ static void find_late(const struct el_rank_row *rows, int n, struct el_ranks_bla
     blame->late_s = who->late_s;
     blame->stays = who->late_low_s >= blame->step_s * EL_RANKS_WORTH / 2;
     for (int i = 0; i < n; i++) {
-        const bool late = i == blame->who || (blame->stays && el_ranks_is_late(rows, i, blame));
+        const bool late = el_ranks_is_late(rows, i, blame);
         blame->n_late += late && blame->stays;
         own_s += late ? rows[i].caused_s : 0;
         others_s += late ? 0 : rows[i].wait_s;

@@ -26,9 +26,9 @@ struct el_rank_row {
     double last_pct, late_s;
     double late_low_s; /* lower quartile of lateness: three of four steps are at least this late */
     double caused_s;
-    double most_s;   /* caused in one step, the step with most; NAN: unknown */
-    int64_t most_at; /* that step */
-    size_t n_steps;
+    double most_s;    /* caused in one step, the step with most */
+    int64_t most_at;  /* that step */
+    size_t n_steps;   /* 0: the steps are not known one by one */
     double compute_s; /* |C| */
     double wait_s, transfer_s;
     double exposed_s, wait_exposed_s; /* not hidden by computation: communication, and its waits */
@@ -69,7 +69,7 @@ struct el_ranks_blame {
     double transfer_s; /* exposed, per step, mean of all */
 };
 
-/* Whether this row is late as `who` is, in most steps. */
+/* `who`, and in a blame that stays those who are late as it is. */
 bool el_ranks_is_late(const struct el_rank_row *rows, int i, const struct el_ranks_blame *blame);
 /* n < 2 or an invalid step_s: even. */
 void el_ranks_blame(const struct el_rank_row *rows, int n, double step_s, struct el_ranks_blame *blame_p);

@@ -219,8 +219,7 @@ static void say_lost(const json_t *document, FILE *out)
     char names[256] = "";
     EL_EACH(name, json_object_get(document, "left_out"))
         el_text_append(names, sizeof names, "%s%s", *names ? ", " : "", json_string_value(name));
-    if (*names)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "Left out, since it is of no form known here: %s.", names);
+    if (*names) el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "Left out (unknown format): %s.", names);
     if (json_is_true(json_object_get(document, "cut")))
         el_text_say(
             "! ", "  ", EL_REPORT_COLUMNS, out,
@@ -230,8 +229,8 @@ static void say_lost(const json_t *document, FILE *out)
         el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "The header announces %.0f row%s more than there %s.", rows,
                     rows == 1 ? "" : "s", rows == 1 ? "is" : "are");
     if (calls > 0)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "%.0f calls lack some of their ranks, and are in no figure.",
-                    calls);
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+                    "%.0f calls were not found for every rank; no figure includes them.", calls);
 }
 
 static void print_fits(const json_t *document, FILE *out)

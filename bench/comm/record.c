@@ -326,7 +326,7 @@ enum el_status el_wire_from(const char *list, json_t **document_p)
     snprintf(record, sizeof record, "%s%s", list, access(list, F_OK) == 0 ? "/comm.json" : "");
     if (n == 1 && el_wire_read(access(record, F_OK) == 0 ? record : list, document_p) == EL_OK) return EL_OK;
     EL_TRY(el_input_paths(names, n, el_foreign_endings, &paths));
-    enum el_status status = el_foreign_read(paths, document_p);
+    enum el_status status = el_foreign_read(paths, json_array_size(paths) == n, document_p);
     json_decref(paths);
     if (status == EL_OK) el_wire_complete(*document_p);
     return status;

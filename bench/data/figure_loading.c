@@ -1,4 +1,5 @@
-/* Lanes of the last steps: without workers, and with the recommended number of them, or the largest one measured. */
+/* Two lanes of the last steps: without workers, and with the recommended number (else the largest that was measured).
+ */
 #include <math.h>
 #include <string.h>
 

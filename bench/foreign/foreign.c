@@ -251,7 +251,7 @@ static enum el_status read_text(const char *path, char **text_p)
     return EL_OK;
 }
 
-enum el_status el_foreign_read(const json_t *paths, json_t **document_p)
+enum el_status el_foreign_read(const json_t *paths, bool named, json_t **document_p)
 {
     struct el_foreign foreign;
     struct el_inspector *inspector = NULL;
@@ -265,7 +265,7 @@ enum el_status el_foreign_read(const json_t *paths, json_t **document_p)
         status = read_text(name, &text);
         if (status == EL_OK) status = add_text(text, name, &foreign, &inspector);
         free(text);
-        if (status != EL_ERR_ABSENT || json_array_size(paths) == 1) continue;
+        if (status != EL_ERR_ABSENT || named) continue;
         json_array_append_new(foreign.left_out, el_json_string(el_path_tail(name)));
         status = EL_OK;
     }

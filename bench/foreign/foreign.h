@@ -21,7 +21,8 @@
 
 /* Of files in a folder; ends with NULL. */
 extern const char *const el_foreign_endings[];
-enum el_status el_foreign_read(const json_t *paths, json_t **document_p);
+/* `named`: the user named each path; of a folder, files of unknown form are left out. */
+enum el_status el_foreign_read(const json_t *paths, bool named, json_t **document_p);
 enum el_status el_foreign_parse(const char *text, const char *name, json_t **document_p);
 
 /* ---- shared by the readers ---- */

@@ -127,7 +127,7 @@ static const char *past_label(const char *line)
     return line;
 }
 
-/* "nThread 1 nGpus 8 minBytes 8 maxBytes 128 step: 2(factor) ...": how many sizes; 0: not told. */
+/* "nThread 1 nGpus 8 minBytes 8 maxBytes 128 step: 2(factor) ...": the number of sizes; 0: the header does not say. */
 static int64_t count_sizes(const char *line)
 {
     double least, most, step;

@@ -5,6 +5,8 @@
 #include "bench/base/text.h"
 #include "bench/options/options.h"
 
+enum { COMBINATIONS_MAX = 1000 };
+
 /* Options of a trial whose one value has no comma. What the data or the whole command is has one value. */
 static bool may_be_list(const struct el_option_row *row)
 {
@@ -97,6 +99,9 @@ enum el_status el_option_take(unsigned command, const struct el_option_row *row,
     }
     next_item(text, between(row), item, sizeof item);
     remember(options, row, text);
+    if (el_option_combinations(options) > COMBINATIONS_MAX)
+        return el_fail(EL_ERR_INVALID, "--%s: more than %d combinations of values: give fewer", row->name,
+                       COMBINATIONS_MAX);
     return el_option_set(row, item, options);
 }
 
@@ -114,19 +119,21 @@ int el_option_combinations(const struct el_options *options)
     return n;
 }
 
-/* Tables say these in words of their own (report/row_names.c). */
-static bool has_label(const struct el_option_row *row)
+/* NULL: all modes have it. */
+static const struct el_mode_option *of_modes(const struct el_option_row *row)
 {
-    for (const struct el_mode_option *const *option = el_mode_options(); *option; option++)
-        if (!strcmp((*option)->name, row->name) && ((*option)->label || (*option)->kind == EL_MODE_SHARES)) return true;
-    return !strcmp(row->name, "bucket-mb") || !strcmp(row->name, "first-bucket-mb");
+    const struct el_mode_option *const *option = el_mode_options();
+    while (*option && strcmp((*option)->name, row->name)) option++;
+    return *option;
 }
 
-static bool is_of_modes(const struct el_option_row *row)
+/* Whether tables do not say it in words of their own (report/row_names.c), and the mode has it. */
+static bool is_named(const struct el_option_row *row, const char *mode)
 {
-    for (const struct el_mode_option *const *option = el_mode_options(); *option; option++)
-        if (!strcmp((*option)->name, row->name)) return true;
-    return false;
+    const struct el_mode_option *option = of_modes(row);
+    if (!option) return true;
+    return !option->label && option->kind != EL_MODE_SHARES && strcmp(row->name, "bucket-mb") &&
+           strcmp(row->name, "first-bucket-mb") && el_mode_option_of(mode, row->name);
 }
 
 static void append_chosen(const struct el_option_row *row, const char *item, char *chosen, size_t bytes)
@@ -137,7 +144,7 @@ static void append_chosen(const struct el_option_row *row, const char *item, cha
                    word     ? ""
                    : within ? within->key
                             : row->name,
-                   word ? "" : "=", item);
+                   word ? "" : " ", item);
 }
 
 enum el_status el_option_choose(const struct el_options *options, const char *mode, int place, struct el_options *one_p,
@@ -155,8 +162,7 @@ enum el_status el_option_choose(const struct el_options *options, const char *mo
         for (int k = place / rest % count_items(list); k >= 0; k--)
             at = next_item(at, between(list->row), item, sizeof item);
         EL_TRY(el_option_set(list->row, item, one_p));
-        if (!has_label(list->row) && (!is_of_modes(list->row) || el_mode_option_of(mode, list->row->name)))
-            append_chosen(list->row, item, chosen, bytes);
+        if (is_named(list->row, mode)) append_chosen(list->row, item, chosen, bytes);
     }
     return EL_OK;
 }

@@ -128,7 +128,7 @@ enum el_status el_option_take(unsigned command, const struct el_option_row *row,
 /* "25,50"; NULL: it has one value. */
 const char *el_option_list(const struct el_options *options, const char *name);
 int el_option_combinations(const struct el_options *options);
-/* One of the combinations; `chosen`: what tables do not say of it otherwise, as "bf16 micro=8", if the mode has it. */
+/* One of the combinations; `chosen`: what tables do not say of it otherwise, as "bf16 micro 8", if the mode has it. */
 enum el_status el_option_choose(const struct el_options *options, const char *mode, int place, struct el_options *one_p,
                                 char *chosen, size_t bytes);
 

@@ -10,6 +10,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "runtime/modes/mode_info.h"
 
 enum { CPUS_MAX = 1024 };
@@ -235,12 +236,25 @@ static void devices_text(const json_t *trial, char text[EL_TITLE_BYTES])
         snprintf(text, EL_TITLE_BYTES, "%d device%s", n, s);
 }
 
+/* Of the first key that the trial has: older records lack some. */
+static const char *text_at(const json_t *trial, const char *const keys[2])
+{
+    const char *text = el_json_text(trial, keys[0], NULL);
+    return text ? text : el_json_text(trial, keys[1] ? keys[1] : keys[0], "?");
+}
+
+/* What all trials have in common. */
 void el_data_title(const json_t *trials, char title[EL_TITLE_BYTES])
 {
-    const json_t *first = json_array_get(trials, 0);
+    static const char *const keys[][2] = {{"model"}, {"config.precision", "dtype"}, {"optimizer"}};
     char devices[EL_TITLE_BYTES];
+    *title = 0;
+    for (int k = 0; k < 3; k++) {
+        const char *first = text_at(json_array_get(trials, 0), keys[k]);
+        bool same = true;
+        EL_EACH(trial, trials) same = same && !strcmp(text_at(trial, keys[k]), first);
+        if (same) el_text_append(title, EL_TITLE_BYTES, "%s, ", el_data_label(first).text);
+    }
     devices_text(widest(trials), devices);
-    snprintf(title, EL_TITLE_BYTES, "%s, %s, %s, %.100s", el_data_label(el_json_text(first, "model", "?")).text,
-             el_data_label(el_json_text(first, "dtype", "?")).text,
-             el_data_label(el_json_text(first, "optimizer", "?")).text, devices);
+    el_text_append(title, EL_TITLE_BYTES, "%.100s", devices);
 }

@@ -214,10 +214,11 @@ static void put_lanes(const struct panel *panel, int k, FILE *file)
 /* "dp, batch 256 (2 x 128): cpu:0" */
 static void put_panel(const struct panel *panel, int k, double top_mib, double end_ms, FILE *file)
 {
-    char batch[EL_CELL_BYTES];
+    char batch[EL_CELL_BYTES], name[EL_CELL_BYTES];
     el_table_batch(panel->trial, NULL, batch);
     el_data_block(file, "title, step ms, whether it has a mark", "%d about", k);
-    fprintf(file, "%s, batch %s: %s\t%.6g\t%d\n", el_data_word(el_json_text(panel->trial, "mode", "?")).text, batch,
+    el_table_mode(panel->trial, name, sizeof name);
+    fprintf(file, "%s, batch %s: %s\t%.6g\t%d\n", el_data_label(name).text, batch,
             el_data_word(el_json_text(panel->device, "device", "?")).text, step_ms(panel),
             el_data_has_mark(panel->trial));
     put_stack(panel, k, file);

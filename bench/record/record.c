@@ -82,13 +82,16 @@ static void put_training(json_t *config, const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
     const bool cards = el_trial_backend(trial).gpu;
+    const char *precision = trial->tf32 ? "tf32" : train->dtype == EL_F64 ? "f64" : NULL;
     json_t *lengths = json_pack("[I, I]", (json_int_t)trial->lengths.shortest, (json_int_t)trial->lengths.longest);
     if (!trial->lengths.longest) json_array_clear(lengths);
     el_json_put_all(
         config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
-        EL_KEY("freeze", train->model.freeze), EL_KEY("model_sizes", model_sizes(&train->model)),
-        EL_KEY("lr", train->lr), EL_KEY("momentum", train->momentum), EL_KEY("weight_decay", train->weight_decay),
-        EL_KEY("clip", train->clip), EL_KEY("loss_function", choice("loss", (int)train->model.loss)),
+        EL_KEY("freeze", train->model.freeze),
+        EL_KEY("precision", precision ? json_string(precision) : choice("precision", (int)train->model.precision)),
+        EL_KEY("model_sizes", model_sizes(&train->model)), EL_KEY("lr", train->lr), EL_KEY("momentum", train->momentum),
+        EL_KEY("weight_decay", train->weight_decay), EL_KEY("clip", train->clip),
+        EL_KEY("loss_function", choice("loss", (int)train->model.loss)),
         EL_KEY("length_by", choice("length-by", train->length_by_batch)),
         EL_KEY("bucket_lengths", choice("bucket-lengths", train->bucket_lengths)), EL_KEY("lengths", lengths),
         EL_KEY("words", trial->characters ? "characters" : "spaces"),

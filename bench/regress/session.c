@@ -86,7 +86,7 @@ void el_workload_name(const json_t *trial, char *text, size_t bytes)
     if (el_program_is(trial)) return;
     el_text_append(text, bytes, "%s %.0f device%s %s", mode, n, n == 1 ? "" : "s", el_json_text(trial, "model", "?"));
     if (strcmp(dtype, "f32")) el_text_append(text, bytes, " %s", dtype);
-    put_option(trial, "precision", "precision", "f32", text, bytes);
+    put_option(trial, "precision", "precision", dtype, text, bytes);
     el_text_append(text, bytes, " batch %.0f", el_json_number(trial, "global_batch"));
     put_buckets(trial, mode, text, bytes);
     if (el_json_is(trial, "config.bucket_view", "on")) el_text_append(text, bytes, " views of buckets");

@@ -57,14 +57,19 @@ double el_ranks_compute_ratio(const struct el_rank_row *rows, int n, int who)
     return others > 0 ? rows[who].compute_s / others : NAN;
 }
 
+static int count_late(const struct el_ranks_blame *blame)
+{
+    return blame->n_late > 1 ? blame->n_late : 1;
+}
+
 /* "rank 1", "ranks 1 and 3", "3 of 8 ranks": those that are late, or the others. */
 static const char *name_ranks(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, bool late,
                               char text[EL_RANKS_SENTENCE_BYTES])
 {
-    int k = 0, n_late = blame->n_late > 1 ? blame->n_late : 1, all = late ? n_late : n - n_late;
+    int k = 0, n_late = count_late(blame), all = late ? n_late : n - n_late;
     *text = 0;
     for (int i = 0; i < n; i++) {
-        if ((n_late > 1 ? el_ranks_is_late(rows, i, blame) : i == blame->who) != late) continue;
+        if (el_ranks_is_late(rows, i, blame) != late) continue;
         const char *space = strchr(rows[i].name, ' '), *name = all > 1 && k && space ? space + 1 : rows[i].name;
         el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s%s", k == 0 ? "" : k + 1 < all ? ", " : " and ", name);
         k++;
@@ -82,7 +87,7 @@ static const char *name_ranks(const struct el_rank_row *rows, int n, const struc
 static void add_wait(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
 {
     char wait[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES], others[EL_RANKS_SENTENCE_BYTES];
-    const int n_late = blame->n_late > 1 ? blame->n_late : 1;
+    const int n_late = count_late(blame);
     el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s %s %s of %s ms for %s",
                    name_ranks(rows, n, blame, false, others), n - n_late == 1 ? "waits" : "wait",
                    el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step),
@@ -94,9 +99,8 @@ static void say_stays(const struct el_rank_row *rows, int n, const struct el_ran
 {
     char figure[EL_FIGURE_BYTES], late[EL_RANKS_SENTENCE_BYTES], others[EL_RANKS_SENTENCE_BYTES];
     double own_s = 0, others_s = 0;
-    int n_late = blame->n_late > 1 ? blame->n_late : 1;
-    for (int i = 0; i < n; i++)
-        *((n_late > 1 ? el_ranks_is_late(rows, i, blame) : i == blame->who) ? &own_s : &others_s) += rows[i].compute_s;
+    const int n_late = count_late(blame);
+    for (int i = 0; i < n; i++) *(el_ranks_is_late(rows, i, blame) ? &own_s : &others_s) += rows[i].compute_s;
     own_s /= n_late, others_s /= n - n_late;
     const double ratio = others_s > 0 ? own_s / others_s : NAN;
     bool longer = ratio >= LONGER_RATIO && own_s - others_s > blame->wait_s / 2;

@@ -99,12 +99,13 @@ static void print_doubts(const json_t *document, const json_t *job, FILE *out)
                     "%" PRId64 " calls have no partner in the other traces and are in no figure of the ranks.",
                     el_json_whole(job, "alone"));
     if (el_json_whole(job, "steps_left_out") > 0)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "%" PRId64 " steps are not in all traces and in no figure.",
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+                    "%" PRId64 " steps are missing in some traces; no figure includes them.",
                     el_json_whole(job, "steps_left_out"));
     char names[256] = "";
     EL_EACH(name, json_object_get(document, "foreign"))
         el_text_append(names, sizeof names, "%s%s", *names ? ", " : "", json_string_value(name));
-    if (*names) el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "Left out, since they are no traces: %s.", names);
+    if (*names) el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "Left out (no traces): %s.", names);
     size_t left = json_array_size(json_object_get(document, "left_out"));
     if (left)
         el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,

@@ -5,12 +5,13 @@
  *     el_traces_print(document, stdout);
  *     el_traces_free(&traces);
  *
- * {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/watch.md], "left_out": [file],
- * "rank_of_two": a rank with several traces or null, "job": null if fewer than two share a collective, else {"steps",
- * "step_ms", "operations", "alone", "ranks": [bench/report/ranks.h's, "file", "device", "calls", "alone"], "clocks":
+ * {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/watch.md], "left_out", "foreign":
+ * [file], "rank_of_two": a rank with several traces or null, "job": null if fewer than two share a collective, else
+ * {"steps", "step_ms", "steps_left_out", "operations", "alone", "ranks": [bench/report/ranks.h's, "file", "device",
+ * "calls", "alone"], "clocks":
  * [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock", "missing_ranks", "groups_unnamed",
  * "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms", "busbw_gb_per_s"}], "blame":
- * bench/report/ranks.h's}}. */
+ * bench/report/ranks.h's, kind "unknown" where it cannot be said}}. */
 #pragma once
 
 #include <jansson.h>

@@ -367,7 +367,8 @@ static enum el_status read_foreign(const char *path, json_t **document_p)
 {
     json_t *paths;
     if (el_input_paths(&path, 1, el_foreign_endings, &paths) != EL_OK) return EL_OK;
-    enum el_status status = access(path, F_OK) == 0 ? el_foreign_read(paths, document_p) : EL_OK;
+    enum el_status status =
+        access(path, F_OK) == 0 ? el_foreign_read(paths, json_array_size(paths) == 1, document_p) : EL_OK;
     json_decref(paths);
     return status == EL_ERR_ABSENT ? EL_ERR_INVALID : status; /* ABSENT is of who looks further */
 }

@@ -25,7 +25,7 @@ struct el_trial {
     int n_devices;
     int procs; /* resolved: 1, or as many as devices */
     bool batch_is_per_device;
-    char chosen[96]; /* of options with lists, what distinguishes it from other trials: "bf16 micro=8" */
+    char chosen[96]; /* of options with lists, what distinguishes it from other trials: "bf16 micro 8" */
     bool characters; /* resolved: el_dataset_splits_characters */
     union {
         struct {

@@ -172,7 +172,9 @@ void el_verify_say(const json_t *document, FILE *out)
     double failed = el_json_number(document, "failed"), checks = el_json_number(document, "checks");
     double seconds = el_json_number(document, "seconds");
     if (json_object_get(document, "disturbances"))
-        fprintf(out, "%.0f of %.0f disturbances found, in %.0f s", checks - failed, checks, seconds);
+        fprintf(out, "%.0f of %.0f disturbances%s found, in %.0f s", checks - failed, checks,
+                json_is_true(json_object_get(document, "interrupted")) ? " injected before the interruption" : "",
+                seconds);
     else if (failed > 0)
         fprintf(out, "%.0f of %.0f checks failed, in %.0f s: figures of the modes above must not be believed", failed,
                 checks, seconds);

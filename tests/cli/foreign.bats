@@ -220,5 +220,5 @@ open(sys.argv[1], "w").write("\n".join(lines) + "\n")
     as_printed folder/all_reduce.txt ""
     echo "node0 slots=8" >folder/hostfile.txt
     run --separate-stderr "$EVENLOAD" comm --from folder
-    [[ $status -eq 0 && $output == *"! Left out, since it is of no form known here: "*hostfile.txt* ]] || show
+    [[ $status -eq 0 && $output == *"! Left out (unknown format): "*hostfile.txt* ]] || show
 }

@@ -19,7 +19,7 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
     [[ $(json d/data.json 'all(abs(r["step_ms"] * r["samples_per_s"] - 8e3) < 1e-6 and abs(100 * r["exposed_ms"] / r["step_ms"] - r["exposed_pct"]) < 1e-9 for r in d["rows"])') == True ]]
     ! command -v gnuplot >/dev/null || [[ -s d/plots/loading.png ]]
     run --separate-stderr "$EVENLOAD" report d
-    [[ $status -eq 0 && $(<d/report.html) == *">single workers=2<"* ]] || show
+    [[ $status -eq 0 && $(<d/report.html) == *">single workers 2<"* ]] || show
     ! command -v gnuplot >/dev/null || [[ $(<d/report.html) == *'<h2>Loading</h2>'*'alt="When each batch was made and taken, without workers and with them." src="data:image/svg+xml'* ]]
 }
 

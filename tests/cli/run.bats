@@ -364,3 +364,15 @@ END_OF_PYTHON
     wait $measuring || true
     [[ $(head -n 1 err) =~ ^"evenload: other processes use "[0-9]+" % of the cores now: stop them first" ]] || { cat err && false; }
 }
+
+# What a baseline, a title and explain tell two runs apart by.
+@test "the record says in which precision a trial computed" {
+    for precision in f32 bf16 f64; do
+        "$EVENLOAD" run "${QUICK[@]}" --precision $precision --out $precision --quiet >/dev/null
+        [[ $(json $precision/results.json 'd["trials"][0]["config"]["precision"]') == "$precision" ]] || show
+    done
+    [[ $("$EVENLOAD" explain f32 bf16) == *precision*f32*bf16* ]] || show
+    "$EVENLOAD" baseline add f32 --store store >/dev/null
+    run --separate-stderr "$EVENLOAD" regress --baseline store --current bf16
+    [[ $status -eq 4 && $output == *"precision bf16"* ]] || show
+}

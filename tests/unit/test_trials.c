@@ -181,9 +181,9 @@ static void a_list_is_a_trial_for_each_value(void **state)
         resolve(EL_CMD_COMPARE, "--modes dp,ddp --data dummy --devices null:2 --batch 8 --overlap "
                                 "off,on --precision f32,bf16 --workers 0,1,prefetch=1,2");
     assert_int_equal(set.n, 6 + 12); /* dp has no --overlap, and 0 workers nothing ahead */
-    assert_string_equal(set.trials[0].chosen, "f32 workers=0 prefetch=1");
-    assert_string_equal(set.trials[6].chosen, "f32 overlap=off workers=0 prefetch=1");
-    assert_string_equal(set.trials[17].chosen, "bf16 overlap=on workers=1 prefetch=2");
+    assert_string_equal(set.trials[0].chosen, "f32 workers 0 prefetch 1");
+    assert_string_equal(set.trials[6].chosen, "f32 overlap off workers 0 prefetch 1");
+    assert_string_equal(set.trials[17].chosen, "bf16 overlap on workers 1 prefetch 2");
     assert_int_equal(set.trials[17].train.model.precision, EL_PRECISION_BF16);
     assert_int_equal(set.trials[17].train.loading.prefetch, 2);
     for (int i = 0; i < set.n; i++)
