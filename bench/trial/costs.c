@@ -61,9 +61,12 @@ static enum el_status check(const char *dir, const json_t *trial, const struct e
     struct el_graph *graph;
     el_option_choice("optimizer", (int)train->optimizer, optimizer);
     el_option_choice("precision", (int)train->model.precision, precision);
-    if (strcmp(el_json_text(trial, "config.precision", "f32"), precision))
-        return el_fail(EL_ERR_INVALID, "--costs %s: was measured with --precision %.20s, not %s", dir,
-                       el_json_text(trial, "config.precision", "f32"), precision);
+    const char *wanted = train->dtype == EL_F64 ? "f64" : precision;
+    const char *measured = el_json_text(trial, "config.precision", el_json_text(trial, "dtype", "f32"));
+    if (!strcmp(measured, "tf32")) measured = "f32"; /* a card's way to compute it */
+    if (strcmp(measured, wanted))
+        return el_fail(EL_ERR_INVALID, "--costs %s: was measured with --precision %.20s, not %s", dir, measured,
+                       wanted);
     EL_TRY(el_model_build(&train->model, &graph));
     double bytes = (double)el_graph_param_count(graph) * (double)el_dtype_bytes(el_config_stored(train));
     el_graph_destroy(graph);

@@ -111,7 +111,7 @@ END
     [[ $("$EVENLOAD" run --mode pipeline --devices sim:2 --schedule micro=2 "${larger[@]}" --batch 32 --costs wire,s4,keep --dry-run --json | python3 -c 'import json, sys; print(round(json.load(sys.stdin)["step_ms"], 6))') == \
         "$(json predicted/results.json 'round(d["trials"][0]["step_ms"]["mean"], 6)')" ]]
     refuses "--costs: 'linear_forward hidden1' moves " "$EVENLOAD" run --mode pipeline --devices sim:2 --schedule micro=1 "${larger[@]}" --batch 32 --costs wire,s4 --dry-run
-    refuses "not with mlp, f32, momentum" "$EVENLOAD" run --mode pipeline --devices sim:2 "${larger[@]}" --precision f32 --costs wire,s4
+    refuses "--costs s4: was measured with --precision f64, not f32" "$EVENLOAD" run --mode pipeline --devices sim:2 "${larger[@]}" --precision f32 --costs wire,s4
 }
 
 @test "what cannot be cut is refused by name" {
