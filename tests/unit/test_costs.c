@@ -363,7 +363,7 @@ static void other_folders_are_refused(void **state)
                 "1e300, 'count': 1e300, 'in_place': {'time_us': 1}}, {'bytes': -8, 'count': 2, 'in_place': 3}]}]}",
                 "", "", "has no figures"},
                {run_record, "'schema': 2", "\"schema\": 1", "no record that can be read"},
-               {run_record, "'dtype': 'f32'", "\"dtype\": \"f64\"", "was measured with linear, f64"},
+               {run_record, "'dtype': 'f32'", "\"dtype\": \"f64\"", "was measured with --precision f64, not f32"},
                {run_record, "'model': 'linear'", "\"model\": \"mlp\"", "was measured with mlp, f32, sgd and 440"},
                {run_record, "'param_bytes': 440", "\"param_bytes\": 64",
                 "and 64 bytes of parameters, not with linear, f32, sgd and 440"},
