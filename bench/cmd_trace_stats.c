@@ -1,6 +1,7 @@
-/* `evenload trace-stats DIR`; `trace-stats A B`: the change between two jobs. */
+/* `evenload trace-stats DIR`: traces, or dumps of a job that hangs; `trace-stats A B`: the change between two jobs. */
 #include "bench/commands.h"
 #include "bench/page/page.h"
+#include "bench/traces/flight.h"
 #include "bench/traces/traces.h"
 
 static enum el_status show_difference(const struct el_options *options, const json_t *document)
@@ -40,6 +41,23 @@ static enum el_status describe(const struct el_options *options, const struct el
     return status;
 }
 
+/* EL_ERR_ABSENT: there are no dumps. */
+static enum el_status describe_dumps(const struct el_options *options)
+{
+    struct el_flight flight;
+    json_t *document;
+    EL_TRY(el_flight_read(options->dir, &flight));
+    enum el_status status = el_flight_document(&flight, &document);
+    el_flight_free(&flight);
+    if (status != EL_OK) return status;
+    if (options->json)
+        status = el_print_json(document, stdout);
+    else
+        el_flight_print(document, stdout);
+    json_decref(document);
+    return status;
+}
+
 enum el_status el_cmd_trace_stats(struct el_options *options, int *exit_status_p)
 {
     struct el_traces traces;
@@ -48,8 +66,10 @@ enum el_status el_cmd_trace_stats(struct el_options *options, int *exit_status_p
         return el_fail(EL_ERR_INVALID, "trace-stats: which traces? give their folder: evenload trace-stats log/...");
     if (options->out[0] && !options->other[0])
         return el_fail(EL_ERR_INVALID, "trace-stats: --out is for what changed between two folders: give both");
+    enum el_status status = options->other[0] ? EL_ERR_ABSENT : describe_dumps(options);
+    if (status != EL_ERR_ABSENT) return status;
     EL_TRY(el_traces_read(options->dir, &traces));
-    enum el_status status = options->other[0] ? compare(options, &traces) : describe(options, &traces);
+    status = options->other[0] ? compare(options, &traces) : describe(options, &traces);
     el_traces_free(&traces);
     return status;
 }

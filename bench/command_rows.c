@@ -132,14 +132,16 @@ static const struct el_command_row commands[] = {
      "  evenload watch -- torchrun --nproc_per_node 2 train.py\n"
      "  evenload watch --out results/train --quiet -- python train.py\n",
      el_cmd_watch},
-    {EL_CMD_TRACE_STATS, OTHERS, "which rank is late, and exposed communication, in traces of PyTorch's profiler",
+    {EL_CMD_TRACE_STATS, OTHERS,
+     "which rank is late in traces of PyTorch's profiler, and which one a job that hangs waits for",
      "DIR|FILE [DIR|FILE] [--out DIR] [--json]",
      "Read traces of PyTorch's profiler (Kineto), yours or those of 'run --trace': how much communication is exposed, "
      "how much is hidden behind computation, and how long each device is idle; which rank is late and who waits for "
-     "it, "
-     "or that it is the wire. DIR: one file per rank, .json or .json.gz. With two: where the step's time went from one "
-     "to the other.",
+     "it, or that it is the wire. DIR: one file per rank, .json or .json.gz. With two: where the step's time went from "
+     "one to the other. Of dumps of PyTorch's flight recorder (TORCH_FR_BUFFER_SIZE): which rank did not enter the "
+     "collective that the others wait in, or called another one.",
      "  evenload trace-stats log/my-job\n"
+     "  evenload trace-stats dumps              nccl_trace_rank_0, ... of a job that hangs\n"
      "  evenload trace-stats log/yesterday log/today --out changed\n"
      "  evenload run --mode ddp --trace traces && evenload trace-stats traces\n",
      el_cmd_trace_stats},

@@ -52,8 +52,19 @@ enum { N_RULES = sizeof rules / sizeof rules[0] };
 
 static bool is_own(const char *file)
 {
-    static const char *const not_own[] = {"site-packages/", "dist-packages/", "/torch/",
-                                          "<frozen",        "/lib/python",    NULL};
+    static const char *const not_own[] = {"site-packages/",
+                                          "dist-packages/",
+                                          "<frozen",
+                                          "/lib/python",
+                                          "pytorch/torch/",
+                                          "/torch/distributed/",
+                                          "/torch/nn/",
+                                          "/torch/optim/",
+                                          "/torch/utils/",
+                                          "/torch/autograd/",
+                                          "/torch/cuda/",
+                                          "/torch/_",
+                                          NULL};
     size_t n = strlen(file);
     for (size_t i = 0; not_own[i]; i++)
         if (strstr(file, not_own[i])) return false;
@@ -67,8 +78,7 @@ const char *el_snapshot_cause_name(enum el_snapshot_cause cause)
     return names[cause];
 }
 
-/* The user's innermost frame, else a library's. */
-static struct el_snapshot_place read_frames(struct el_pickle *p, uint32_t frames)
+struct el_snapshot_place el_snapshot_place_of(struct el_pickle *p, uint32_t frames)
 {
     struct el_snapshot_place place = {.cause = EL_SNAPSHOT_NO_FRAMES};
     struct el_pickle_walk walk = el_pickle_walk(p, frames);
@@ -213,7 +223,7 @@ static struct el_snapshot_place *place_of(struct reader *r, uint32_t frames, str
 {
     uint32_t *of = &r->place_of[frames];
     if (*of) return &device->places[*of - 1];
-    struct el_snapshot_place place = read_frames(r->pickle, frames);
+    struct el_snapshot_place place = el_snapshot_place_of(r->pickle, frames);
     size_t i = 0, like = device->n_places;
     for (; i < device->n_places; i++) {
         if (device->places[i].cause != place.cause) continue;

@@ -55,6 +55,9 @@ struct el_snapshot {
 };
 
 enum el_status el_snapshot_read(const uint8_t *data, size_t size, const char *name, struct el_snapshot *snapshot_p);
+/* Of a list of frames, as of the flight recorder too: the cause, and the user's innermost line, else a library's. */
+struct el_pickle;
+struct el_snapshot_place el_snapshot_place_of(struct el_pickle *pickle, uint32_t frames);
 /* At most 1 GiB. Blocking. */
 enum el_status el_snapshot_read_file(const char *path, struct el_snapshot *snapshot_p);
 void el_snapshot_free(struct el_snapshot *snapshot);

@@ -262,3 +262,11 @@ for repeat in trial["repeats"]:
     refuses "--ranks takes numbers" "$peer" --ranks 1,x
     refuses "--bucket-view takes on or off" "$peer" --bucket-view both
 }
+
+@test "what jobs of PyTorch that hang on purpose hang in, by their flight recorders' dumps" {
+    need_torch
+    long "14 jobs of two to four ranks, a minute"
+    "$EVENLOAD_TORCH" -c 'import torch; torch._C._distributed_c10d._dump_fr_trace_json' 2>/dev/null || skip "that PyTorch's gloo has no flight recorder"
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/hangs.py" "$EVENLOAD" "$PWD/hangs" >hangs.txt 2>hangs.err || { cat hangs.txt && tail hangs.err && false; }
+    tail -1 hangs.txt
+}
