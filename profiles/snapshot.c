@@ -117,6 +117,7 @@ struct reader {
     struct event *events;
     size_t n, room;
     int64_t told;       /* bytes of all events and segments */
+    size_t failed_at;   /* events before the last failure */
     uint32_t *place_of; /* [values]: place of a list of frames plus 1, for the current device; 0: none yet */
 };
 
@@ -140,11 +141,23 @@ static enum el_status add_event(struct reader *r, uint32_t dict, int64_t address
     return EL_OK;
 }
 
+static uint32_t segments_of(struct el_pickle *p)
+{
+    return p->values[p->root].kind == EL_PICKLE_LIST ? p->root : el_pickle_at(p, p->root, "segments");
+}
+
+static void add_free(struct el_snapshot_failure *failure, int64_t bytes)
+{
+    failure->n_free++;
+    failure->free_bytes += bytes;
+    if (bytes > failure->largest_free_bytes) failure->largest_free_bytes = bytes;
+}
+
 /* The device's blocks. Earlier versions have no addresses: blocks are consecutive. */
 static enum el_status add_blocks(struct reader *r, struct el_snapshot_device *device)
 {
     struct el_pickle *p = r->pickle;
-    struct el_pickle_walk segments = el_pickle_walk(p, el_pickle_at(p, p->root, "segments"));
+    struct el_pickle_walk segments = el_pickle_walk(p, segments_of(p));
     for (uint32_t segment; el_pickle_next(p, &segments, &segment);) {
         if (el_pickle_whole(p, segment, "device", -1) != device->number) continue;
         struct el_pickle_walk blocks = el_pickle_walk(p, el_pickle_at(p, segment, "blocks"));
@@ -158,7 +171,11 @@ static enum el_status add_blocks(struct reader *r, struct el_snapshot_device *de
                     at = el_pickle_whole(p, block, "address", (int64_t)next);
             next = (uint64_t)at + (uint64_t)size;
             el_pickle_text(p, block, "state", state, sizeof state);
-            if (strncmp(state, "active", 6) != 0) continue; /* _allocated, _pending_free, _awaiting_free */
+            if (strncmp(state, "active", 6) != 0) { /* _allocated, _pending_free, _awaiting_free */
+                EL_TRY(check_bytes(r, size));
+                add_free(&device->failure, size);
+                continue;
+            }
             int64_t bytes = el_pickle_whole(p, block, "requested_size", size);
             EL_TRY(add_event(r, block, at, bytes, SIZE_MAX, BLOCK));
             device->now_bytes += bytes;
@@ -179,6 +196,13 @@ static enum el_status add_trace(struct reader *r, struct el_snapshot_device *dev
         char action[32];
         el_pickle_text(p, entry, "action", action, sizeof action);
         bool alloc = !strcmp(action, "alloc");
+        if (!strcmp(action, "oom")) {
+            r->failed_at = device->n_events;
+            device->failure.asked_bytes = el_pickle_whole(p, entry, "size", 0);
+            device->failure.device_free_bytes = el_pickle_whole(p, entry, "device_free", -1);
+            struct el_snapshot_place place = el_snapshot_place_of(p, el_pickle_at(p, entry, "frames"));
+            memcpy(device->failure.where, place.where, sizeof place.where);
+        }
         if (alloc || !strcmp(action, "free_completed"))
             EL_TRY(add_event(r, entry, el_pickle_whole(p, entry, "addr", 0), el_pickle_whole(p, entry, "size", 0),
                              device->n_events++, alloc ? ALLOCATION : FREE));
@@ -186,16 +210,17 @@ static enum el_status add_trace(struct reader *r, struct el_snapshot_device *dev
     return EL_OK;
 }
 
-/* Returns how many events precede the first highest moment. */
-static size_t find_peak(const struct reader *r, struct el_snapshot_device *device)
+/* Returns how many events precede the last failure, or else the first highest moment. */
+static size_t find_moment(const struct reader *r, struct el_snapshot_device *device)
 {
     const struct event *events = r->events + r->n - device->n_events;
+    const bool failed = device->failure.asked_bytes > 0;
     int64_t held = device->now_bytes;
     size_t at = device->n_events;
     device->peak_bytes = held;
-    for (size_t i = device->n_events; i-- > 0;) {
+    for (size_t i = device->n_events; i-- > (failed ? r->failed_at : 0);) {
         held += events[i].what == FREE ? events[i].bytes : -events[i].bytes;
-        if (held < device->peak_bytes) continue;
+        if (!failed && held < device->peak_bytes) continue;
         device->peak_bytes = held;
         at = i;
     }
@@ -249,7 +274,7 @@ static enum el_status read_device(struct reader *r, struct el_snapshot_device *d
     r->told = 0;
     EL_TRY(add_blocks(r, device));
     EL_TRY(add_trace(r, device));
-    size_t at = find_peak(r, device);
+    size_t at = find_moment(r, device);
     if (r->n) memset(r->place_of, 0, r->pickle->n_values * sizeof *r->place_of);
     if (r->n) qsort(r->events, r->n, sizeof *r->events, by_address);
     for (size_t i = 0, n; i < r->n; i += n) {
@@ -270,7 +295,7 @@ static enum el_status read_device(struct reader *r, struct el_snapshot_device *d
 
 static enum el_status read_devices(struct reader *r, struct el_snapshot *snapshot)
 {
-    if (!el_pickle_at(r->pickle, r->pickle->root, "segments"))
+    if (!segments_of(r->pickle))
         return el_fail(EL_ERR_INVALID, "%s: a pickle, but no snapshot of torch.cuda.memory: it has no segments",
                        r->name);
     for (int64_t number = 0; number < EL_SNAPSHOT_DEVICES_MAX; number++) {

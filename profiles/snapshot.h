@@ -5,10 +5,10 @@
  *     el_snapshot_free(&snapshot);
  *
  * Form: torch/csrc/cuda/memory_snapshot.cpp: `segments` with blocks at the time of the snapshot, `device_traces` with
- * the last max_entries allocations and frees. Block bytes are requested_size, as in the trace. The peak is found
- * backwards, as in MemoryViz: current bytes, minus each allocation, plus each free. Memory freed but not allocated in
- * the trace has no cause. Causes come from the allocation's frames, by the first row of PyTorch's files and functions
- * that any frame fits.
+ * the last max_entries allocations and frees; or a list of such segments alone (torch.cuda.memory_snapshot). Block
+ * bytes are requested_size, as in the trace. The peak is found backwards, as in MemoryViz: current bytes, minus each
+ * allocation, plus each free. Memory freed but not allocated in the trace has no cause. Causes come from the
+ * allocation's frames, by the first row of PyTorch's files and functions that any frame fits.
  *
  * Input is untrusted (pickle.h). Units: bytes. Errors: EL_ERR_IO, EL_ERR_INVALID with file and reason,
  * EL_ERR_HOST_MEMORY. Threads: any. */
@@ -40,6 +40,14 @@ struct el_snapshot_place {
     int64_t bytes; /* at the peak */
 };
 
+/* The last time that an allocation failed. Free: what the allocator held and had not given out, at the snapshot. */
+struct el_snapshot_failure {
+    int64_t asked_bytes; /* 0: none failed */
+    int64_t device_free_bytes;
+    int64_t free_bytes, largest_free_bytes, n_free;
+    char where[EL_SNAPSHOT_PLACE_BYTES];
+};
+
 struct el_snapshot_device {
     int64_t number;
     size_t n_events;                                         /* allocations and frees in its trace; 0: unknown peak */
@@ -47,6 +55,7 @@ struct el_snapshot_device {
     int64_t at_peak[EL_SNAPSHOT_N_CAUSES];                   /* sums to the peak */
     struct el_snapshot_place places[EL_SNAPSHOT_PLACES_MAX]; /* largest first */
     size_t n_places;
+    struct el_snapshot_failure failure; /* if there is one, "the peak" is that moment */
 };
 
 struct el_snapshot {

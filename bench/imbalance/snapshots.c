@@ -1,6 +1,7 @@
 /* PyTorch's snapshots as devices, causes and a sentence. */
 #include "bench/imbalance/snapshots.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -19,6 +20,15 @@
 
 enum { DEVICES_SHOWN = 8, PLACES_KEPT = 32, SENTENCE_BYTES = 1024 };
 
+static json_t *failure_json(const struct el_snapshot_failure *failure)
+{
+    if (failure->asked_bytes <= 0) return json_null();
+    return el_json_of(EL_KEY("asked_bytes", failure->asked_bytes), EL_KEY("where", el_json_filled(failure->where)),
+                      EL_KEY("device_free_bytes", el_json_count(failure->device_free_bytes)),
+                      EL_KEY("free_bytes", failure->free_bytes), EL_KEY("free_pieces", failure->n_free),
+                      EL_KEY("largest_free_bytes", failure->largest_free_bytes));
+}
+
 static json_t *device_json(const char *file, const struct el_snapshot_device *device)
 {
     char name[32];
@@ -33,7 +43,7 @@ static json_t *device_json(const char *file, const struct el_snapshot_device *de
     return el_json_of(EL_KEY("file", file), EL_KEY("device", name), EL_KEY("events", (uint64_t)device->n_events),
                       EL_KEY("peak_bytes", device->peak_bytes), EL_KEY("now_bytes", device->now_bytes),
                       EL_KEY("reserved_bytes", device->reserved_bytes), EL_KEY("at_peak", causes),
-                      EL_KEY("places", places));
+                      EL_KEY("places", places), EL_KEY("failure", failure_json(&device->failure)));
 }
 
 /* "": allocated before the trace, or frames without a file. */
@@ -203,6 +213,30 @@ static const struct el_column cause_columns[] = {EL_TEXT("at the peak", -14, "ca
                                                  {.head = "most of it in", .gap = 2, .width = -40, .path = "where"},
                                                  EL_NO_MORE};
 
+/* What could not be given, and whether it was there in pieces. */
+static void say_failure(const json_t *devices, size_t i, FILE *out)
+{
+    const json_t *device = json_array_get(devices, i), *failure = json_object_get(device, "failure");
+    const json_t *most = json_array_get(json_object_get(device, "places"), 0);
+    const double asked = el_json_number(failure, "asked_bytes"), free = el_json_number(failure, "free_bytes");
+    const double all = free + fmax(el_json_number(failure, "device_free_bytes"), 0);
+    char name[EL_CELL_BYTES], mib[5][EL_FIGURE_BYTES];
+    if (!json_is_object(failure)) return;
+    el_text_say(
+        "! ", "  ", EL_REPORT_COLUMNS, out,
+        "%s ran out of memory: %s asked for %s MiB; the device had %s MiB free, and PyTorch held %s MiB free in "
+        "%" PRId64 " piece%s, the largest of %s MiB. %s. Most of what was held, %s MiB, is of %s (%s).",
+        name_of(devices, i, name), el_json_text(failure, "where", "an allocation"), el_text_mib(asked, mib[0]),
+        el_text_mib(el_json_number(failure, "device_free_bytes"), mib[1]), el_text_mib(free, mib[2]),
+        el_json_whole(failure, "free_pieces"), el_json_whole(failure, "free_pieces") == 1 ? "" : "s",
+        el_text_mib(el_json_number(failure, "largest_free_bytes"), mib[3]),
+        all >= asked ? "Together that was enough: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids such "
+                       "pieces"
+                     : "Together that was not enough either",
+        el_text_mib(el_json_number(most, "bytes"), mib[4]), el_json_text(most, "cause", "?"),
+        el_json_text(most, "where", "no line of code is known"));
+}
+
 void el_snapshots_print(const json_t *document, FILE *out)
 {
     const json_t *devices = json_object_get(document, "devices"), *difference = json_object_get(document, "difference");
@@ -218,11 +252,13 @@ void el_snapshots_print(const json_t *document, FILE *out)
     EL_EACH(cause, json_object_get(document, "causes")) el_table_row(&causes, EL_TABLE_PLAIN, cause);
     fputc('\n', out);
     el_text_say("", "", EL_REPORT_COLUMNS, out,
-                "MiB that PyTorch's allocator gave out, at each device's own peak. reserved: what it took from the "
+                "MiB that PyTorch's allocator gave out, at each device's own peak. reserved: "
+                "what it took from the "
                 "driver, as nvidia-smi shows it, less the context.%s",
                 n < 2    ? ""
                 : n == 2 ? " others: the second device."
                          : " others: the mean of the other devices.");
+    for (size_t i = 0; i < n; i++) say_failure(devices, i, out);
     if (n < 2)
         el_text_say("Next: ", "  ", EL_REPORT_COLUMNS, out,
                     "%s imbalance A.pickle B.pickle    (two ranks, or two runs)", el_program_word());

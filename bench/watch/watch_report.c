@@ -24,9 +24,9 @@ static const char *mib_at(const json_t *object, const char *key, char *text)
 
 static const struct el_column process_columns[] = {
     EL_COUNT("pid", 7, "pid"),           EL_COUNT("rank", 5, "rank"),         {PROCESS},
-    EL_FIGURE("alive s", 8, "alive_s"),  EL_MIB("peak MiB", 9, "peak_bytes"), EL_MIB("own MiB", 8, "own_peak_bytes"),
+    EL_FIGURE("alive s", 8, "alive_s"),  EL_MIB("peak MiB", 9, "peak_bytes"), EL_MIB("anon MiB", 9, "own_peak_bytes"),
     EL_MIB("mean MiB", 9, "mean_bytes"), EL_TEXT("Pss MiB", 8, "pss"),        EL_FIGURE("share %", 8, "share_pct"),
-    EL_FIGURE("CPU s", 6, "cpu_s"),      EL_FIGURE("CPU %", 7, "cpu_pct"),    EL_NO_MORE};
+    EL_FIGURE("CPU s", 6, "cpu_s"),      EL_FIGURE("CPU %", 6, "cpu_pct"),    EL_NO_MORE};
 static const struct el_column use_columns[] = {EL_COUNT("pid", 7, "pid"),
                                                EL_COUNT("rank", 5, "rank"),
                                                {PROCESS},

@@ -34,6 +34,21 @@ snapshot() { python3 "$ROOT/tests/foreign/snapshot.py" "$@"; }
     [[ $output == *"than the others' mean"* && $output == *"others: the mean of the other devices."* ]] || show
 }
 
+@test "a snapshot of a device that ran out of memory says what was asked, what was free and who held it; a list of segments is one" {
+    snapshot oom o.pickle 60
+    run --separate-stderr "$EVENLOAD" imbalance o.pickle
+    [[ $status -eq 0 && $output == *"350.0       300.0"*"forward           300.0"*"other code         50.0"* ]] || show
+    said=$(tr -s '\n ' ' ' <<<"$output")
+    [[ $said == *"! cuda:0 ran out of memory: train.py:42 step asked for 90.0 MiB; the device had 10.0 MiB free, and PyTorch held 120.0 MiB free in 2 pieces, the largest of 60.0 MiB. Together that was enough: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids such pieces. Most of what was held, 300.0 MiB, is of forward (train.py:42 step)."* ]] || show
+    snapshot oom o.pickle 20
+    run --separate-stderr "$EVENLOAD" imbalance o.pickle
+    [[ $output == *"Together that was not enough"* ]] || show
+    snapshot segments s.pickle
+    run --separate-stderr "$EVENLOAD" imbalance s.pickle --json
+    printf '%s' "$output" >s.json
+    [[ $(json s.json 'd["devices"][0]["peak_bytes"] >> 20, d["devices"][0]["failure"]') == "(300, None)" ]] || show
+}
+
 @test "a snapshot that is none is one line, and nothing of it is executed" {
     printf 'import os, pickle\nclass Bad:\n    def __reduce__(self): return os.system, ("touch executed",)\npickle.dump({"segments": [Bad()]}, open("bad.pickle", "wb"), 4)\n' | python3 -
     refuses "bad.pickle: byte " "$EVENLOAD" imbalance bad.pickle

@@ -196,7 +196,7 @@ END
     sed -n '/^    import os, time$/,/^$/s/^    //p' "$DOCS" | sed 's/+ 2$/+ 0.5/' >workers.py
     run --separate-stderr "$EVENLOAD" watch --no-plot --out results/workers -- "$(python)" workers.py
     [[ $status -eq 0 && -z $output ]] || show
-    for words in "exit status 0" "peak MiB own MiB mean MiB Pss MiB share % CPU s  CPU %" "workers.py " "2 processes compared" \
+    for words in "exit status 0" "peak MiB anon MiB mean MiB Pss MiB share % CPU s CPU %" "workers.py " "2 processes compared" \
         "holds 40.0 MiB more than the other" "Compared:" "Watching took " results/workers/results.json; do
         grep -qF -- "$words" "$DOCS" || { echo "the page has no '$words'" && false; }
         [[ $stderr == *"$words"* ]] || { echo "no '$words'" && show; }

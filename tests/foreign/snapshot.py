@@ -4,6 +4,8 @@ torch/csrc/cuda/memory_snapshot.cpp, pickled): no GPU is here to make one.
 
 usage: snapshot.py dp FILE [PROTOCOL]       DataParallel: a file of one process, two devices
        snapshot.py rank FILE N [PROTOCOL]   ddp with a leak on rank 0: cuda:N alone holds something
+       snapshot.py oom FILE FREE            a device that fails to give 90 MiB, with FREE MiB free in each of two pieces
+       snapshot.py segments FILE            the list of segments alone, as torch.cuda.memory_snapshot gives it
        snapshot.py traced FILE N            N events of a trace, for time and memory
 
 The answers are known: tests/unit/test_snapshot.c and tests/cli/imbalance.bats have them. MiB below."""
@@ -88,6 +90,20 @@ def main(what, path, *rest):
         train(main_device, (40, ADAM), (12, GATHER))
         train(other)
         return snapshot([main_device, other], protocol, path)
+    if what in ("oom", "segments"):
+        device = Device(0)
+        device.alloc(300, FORWARD)
+        temporary = device.alloc(50, MINE)
+        if what == "oom":
+            device.event("oom", 0, 90 * MIB, frames(("nn/modules/linear.py", 116, "forward")))
+            device.trace[-1]["device_free"] = device.trace[-1].pop("addr") + 10 * MIB
+        device.free(temporary) # after it failed
+        segment = device.segment()
+        segment["blocks"][-1:] = [dict(address=device.next + i, size=int(rest[0] if rest else 20) * MIB, requested_size=0,
+                                       state="inactive", frames=[]) for i in range(2)]
+        document = [segment] if what == "segments" else dict(segments=[segment], device_traces=[device.trace])
+        with open(path, "wb") as file:
+            return pickle.dump(document, file, protocol=4)
     device = Device(0 if what == "traced" else int(rest[0]))
     if what == "rank":
         train(device, (40, ADAM), *([(16, MINE)] if device.number == 0 else []))
