@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -76,7 +77,7 @@ enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_ou
 
 /* ---- what it said of itself: metrics read from what it printed (readings.c) ----
  *
- *     el_readings_parse(text, &readings);       lines 'metric value unit', or the JSON of `evenload run` and `compare`
+ *     el_readings_parse(text, &readings);       lines 'metric value unit', JSON of `evenload run`, and of other tools
  *     el_readings_free(&readings);
  *
  * A metric that was printed several times is one reading, the median; in several units it is none, and `other_unit`
@@ -113,3 +114,18 @@ bool el_readings_asks_measured(const char *list);
 void el_readings_free(struct el_readings *readings);
 /* What a value in one unit of time is in another; 1 for equal units, NAN: not to be converted. */
 double el_readings_ratio(const char *from, const char *to);
+
+/* ---- shared by the readers ---- */
+
+struct el_readings_reader {
+    struct el_readings *readings;
+    json_t *places; /* {name: row}, so that many are found at once */
+};
+/* The row of that name, a new one where there is none, with one value more. row_p may be NULL. Errors: EL_ERR_INVALID:
+ * a name or unit that is too long; EL_ERR_HOST_MEMORY. */
+enum el_status el_readings_add(struct el_readings_reader *reader, const char *name, const char *unit, double value,
+                               struct el_reading **row_p);
+/* JSON of hyperfine, google-benchmark, pytest-benchmark (readings_others.c); others have nothing for it. */
+enum el_status el_readings_results(struct el_readings_reader *reader, const json_t *document);
+/* A line of Megatron-LM, of Hugging Face's Trainer, or a whole progress bar of tqdm (Lightning). */
+enum el_status el_readings_trainer_line(struct el_readings_reader *reader, const char *line);

@@ -78,14 +78,8 @@ static void direct(struct el_reading *row)
 
 /* ---- rows ---- */
 
-struct reader {
-    struct el_readings *readings;
-    json_t *places; /* {name: row}, so that many are found at once */
-};
-
-/* The row of that name, a new one where there is none, with one value more. */
-static enum el_status add(struct reader *reader, const char *name, const char *unit, double value,
-                          struct el_reading **row_p)
+enum el_status el_readings_add(struct el_readings_reader *reader, const char *name, const char *unit, double value,
+                               struct el_reading **row_p)
 {
     struct el_readings *all = reader->readings;
     struct el_reading new = {0};
@@ -166,7 +160,7 @@ static char *as_shown(char *line)
     return begin;
 }
 
-static enum el_status take_line(struct reader *reader, char *line)
+static enum el_status take_line(struct el_readings_reader *reader, char *line)
 {
     enum { WORDS = 4 };
     char *words[WORDS] = {NULL}, *rest = NULL;
@@ -174,19 +168,20 @@ static enum el_status take_line(struct reader *reader, char *line)
     double value;
     int n = 0;
     line = as_shown(line);
+    EL_TRY(el_readings_trainer_line(reader, line));
     char *equals = strchr(line, '=');
     if (equals && equals[1] && !strchr(" \t", equals[1])) *equals = ' '; /* metric=value */
     for (char *word = strtok_r(line, " \t\r", &rest); word && n < WORDS; word = strtok_r(NULL, " \t\r", &rest))
         words[n++] = word;
     if (n < 2 || n > 3 || !read_name(words[0]) || !read_number(words[1], &value, &unit)) return EL_OK;
     if (n == 3 && (*unit || !is_unit(words[2]))) return EL_OK;
-    return add(reader, words[0], n == 3 ? words[2] : unit, value, NULL);
+    return el_readings_add(reader, words[0], n == 3 ? words[2] : unit, value, NULL);
 }
 
 /* ---- records of ours ---- */
 
 /* The figures of a session; of one among several trials with the trial's name behind them. */
-static enum el_status take_trial(struct reader *reader, const json_t *trial, const char *trial_name)
+static enum el_status take_trial(struct el_readings_reader *reader, const json_t *trial, const char *trial_name)
 {
     enum el_status status = EL_OK;
     if (!el_json_is(trial, "status", "ok"))
@@ -199,7 +194,7 @@ static enum el_status take_trial(struct reader *reader, const json_t *trial, con
         double value = el_json_number(figure, "value");
         if (status != EL_OK || isnan(value)) continue;
         snprintf(full, sizeof full, "%s%s%s", name, *trial_name ? " " : "", trial_name);
-        status = add(reader, full, el_json_text(figure, "unit", ""), value, &row);
+        status = el_readings_add(reader, full, el_json_text(figure, "unit", ""), value, &row);
         if (status != EL_OK) continue;
         row->better = el_figure_better(figure);
         row->directed = true;
@@ -211,7 +206,7 @@ static enum el_status take_trial(struct reader *reader, const json_t *trial, con
 }
 
 /* A run's document, or the one trial that `run --json` prints. */
-static enum el_status take_record(struct reader *reader, const json_t *record)
+static enum el_status take_record(struct el_readings_reader *reader, const json_t *record)
 {
     if (json_is_object(json_object_get(record, "step_ms"))) return take_trial(reader, record, "");
     EL_EACH(trial, json_object_get(record, "trials")) {
@@ -223,7 +218,7 @@ static enum el_status take_record(struct reader *reader, const json_t *record)
 }
 
 /* Times of collectives, as `comm --json` prints them or another tool: "all_reduce_float_1048576B_in_place". */
-static enum el_status take_comm(struct reader *reader, const json_t *document)
+static enum el_status take_comm(struct el_readings_reader *reader, const json_t *document)
 {
     static const char *const places[] = {"out_of_place", "in_place"};
     EL_EACH(curve, json_object_get(document, "curves"))
@@ -236,14 +231,14 @@ static enum el_status take_comm(struct reader *reader, const json_t *document)
                 snprintf(name, sizeof name, "%.40s_%.16s_%.16s_%.0fB_%s", el_json_text(curve, "operation", "?"),
                          el_json_text(curve, "datatype", el_json_text(document, "datatype", "?")),
                          el_json_text(curve, "redop", "none"), el_json_number(point, "bytes"), places[p]);
-                EL_TRY(add(reader, name, "us", us, NULL));
+                EL_TRY(el_readings_add(reader, name, "us", us, NULL));
             }
     return EL_OK;
 }
 
 enum el_status el_readings_parse(const char *text, struct el_readings *readings)
 {
-    struct reader reader = {.readings = readings, .places = json_object()};
+    struct el_readings_reader reader = {.readings = readings, .places = json_object()};
     *readings = (struct el_readings){0};
     json_t *record = text[strspn(text, " \t\r\n")] == '{' ? json_loads(text, 0, NULL) : NULL;
     json_t *comm = el_json_is(record, "kind", "comm") ? json_incref(record) : NULL;
@@ -254,6 +249,7 @@ enum el_status el_readings_parse(const char *text, struct el_readings *readings)
         status = take_comm(&reader, comm);
     else if (record && copy)
         status = take_record(&reader, record);
+    if (record && copy && status == EL_OK) status = el_readings_results(&reader, record);
     for (; line && status == EL_OK; line = strtok_r(NULL, "\n", &rest)) status = take_line(&reader, line);
     for (size_t i = 0; i < readings->n; i++) readings->rows[i].value = median_of(&readings->rows[i]);
     free(copy);
@@ -262,9 +258,11 @@ enum el_status el_readings_parse(const char *text, struct el_readings *readings)
     json_decref(reader.places);
     if (status != EL_OK || readings->n > 0) return status;
     readings->silent = true;
-    return el_fail(EL_ERR_INVALID, "printed no metric: lines 'metric value unit' are read, the JSON of 'evenload run', "
-                                   "'compare' and 'comm', and nccl-tests' output; or give --metric wall_time, cpu_time "
-                                   "or peak_resident, which any program has");
+    return el_fail(
+        EL_ERR_INVALID,
+        "printed no metric: lines 'metric value unit' are read, the JSON of 'evenload run', "
+        "'compare' and 'comm', nccl-tests' output, and more (docs/regress.md); or give --metric wall_time, cpu_time "
+        "or peak_resident, which any program has");
 }
 
 static const char *const measured[] = {"wall_time", "cpu_time", "peak_resident"};
@@ -279,14 +277,14 @@ enum el_status el_readings_measured(const struct el_shell_output *output, struct
 {
     static const char *const units[] = {"s", "s", "MiB"};
     const double values[] = {output->wall_s, output->cpu_s, (double)output->peak_bytes / (1 << 20)};
-    struct reader reader = {.readings = readings, .places = json_object()};
+    struct el_readings_reader reader = {.readings = readings, .places = json_object()};
     enum el_status status = EL_OK;
     for (size_t i = 0; i < readings->n; i++)
         json_object_set_new(reader.places, readings->rows[i].name, json_integer((json_int_t)i));
     for (size_t i = 0; i < sizeof units / sizeof units[0] && status == EL_OK; i++) {
         struct el_reading *row;
         if (json_object_get(reader.places, measured[i])) continue;
-        status = add(&reader, measured[i], units[i], values[i], &row);
+        status = el_readings_add(&reader, measured[i], units[i], values[i], &row);
         if (status == EL_OK) row->value = values[i], row->extra = true;
     }
     json_decref(reader.places);

@@ -25,6 +25,30 @@ narrow() {
     [[ $(ls r) == $'program.json\nregress.json' ]]
 }
 
+# As their 1.15, 1.7 and 5.3 write them, shortened; lines as of Megatron-LM, Hugging Face's Trainer and Lightning.
+@test "figures of hyperfine, google-benchmark, pytest-benchmark and trainers are read with their units" {
+    echo '{"results": [{"command": "a", "times": [0.5, 0.3, 0.4]}, {"command": "b, c", "times": [2]}]}' >hyperfine
+    echo '{"results": [{"command": "a", "mean": 1, "times": [0.5]}]}' >one
+    echo '{"context": {}, "benchmarks": [{"name": "BM/8", "run_type": "iteration", "real_time": 6.5, "cpu_time": 1, "time_unit": "us"},
+        {"name": "BM/8_mean", "run_type": "aggregate", "real_time": 7, "time_unit": "us"}]}' >google
+    echo '{"machine_info": {}, "benchmarks": [{"name": "test_add", "stats": {"median": 2, "data": [1.5, 2.5, 2]}}, {"name": "test_mul", "stats": {"median": 3}}]}' >pytest
+    cat >trainers <<'END'
+ [2026-01-01 00:00:00] iteration      100/     500 | consumed samples:        12800 | elapsed time per iteration (ms): 812.0 | throughput per GPU (TFLOP/s/GPU): 123.4 | lm loss: 6.9E+00 |
+ [2026-01-01 00:00:09] iteration      200/     500 | consumed samples:        25600 | elapsed time per iteration (ms): 814.0 | throughput per GPU (TFLOP/s/GPU): 123.4 | lm loss: 6.9E+00 |
+{'loss': 1.23, 'learning_rate': 5e-05, 'epoch': 0.1}
+{'train_runtime': 12.5, 'train_samples_per_second': '45.5', 'train_steps_per_second': 5.5, 'epoch': 1.0}
+  train_samples_per_second =     45.5
+Epoch 0: 100%|####| 10/10 [00:05<00:00,  1.95it/s, v_num=0]
+END
+    for file in hyperfine one google pytest trainers; do
+        "$EVENLOAD" regress --ab "cat $file" "cat $file" --blocks 6 --quiet --out "o-$file" >/dev/null
+        json "o-$file/regress.json" '" ".join(f"""{c["name"]}={c["base"][0]}{c["unit"]}{c["better"][0]}""" for c in d["cells"])'
+    done >cells
+    [[ $(cat cells) == $'time a=0.4sl time b, c=2.0sl\ntime=0.5sl\nBM/8=6.5usl\ntest_add=2.0sl test_mul=3.0sl\nelapsed_time_per_iteration=813.0msl throughput_per_GPU=123.4TFLOPSh train_runtime=12.5sl train_samples_per_second=45.5samples/sh train_steps_per_second=5.5steps/sh progress=1.95it/sh' ]] || { cat cells && false; }
+    echo '{"benchmarks": [{"name": "BM", "error_occurred": true, "error_message": "no file"}]}' >failed
+    refuses "printed a benchmark that failed: BM: no file" "$EVENLOAD" regress --ab "cat failed" "cat failed" --blocks 6 --quiet --out f
+}
+
 @test "GitHub's action may be used twice in a job" {
     sed -n '/- name: regress/,$ s/^        //p' "$DOCS/../action.yml" | sed -n '/^out=/,$p' >step.sh
     mkdir -p temp/evenload/bin && ln -s "$EVENLOAD" temp/evenload/bin/evenload
