@@ -212,6 +212,9 @@ static void say_late(const json_t *late, FILE *out)
     el_text_wrap(el_json_text(late, "sentence", ""), "* ", "  ", EL_REPORT_COLUMNS, out);
 }
 
+/* Of the average that a file states: times have two decimals or three digits. */
+#define STATED_ERROR 0.01
+
 /* What foreign files do not have. */
 static void say_lost(const json_t *document, FILE *out)
 {
@@ -228,6 +231,12 @@ static void say_lost(const json_t *document, FILE *out)
     if (rows > 0)
         el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "The header announces %.0f row%s more than there %s.", rows,
                     rows == 1 ? "" : "s", rows == 1 ? "is" : "are");
+    const double stated = number(document, "average.stated_busbw_gb_per_s"),
+                 ours = number(document, "average.busbw_gb_per_s");
+    const bool whole = !(rows > 0) && !json_is_true(json_object_get(document, "cut"));
+    if (whole && fabs(ours - stated) > STATED_ERROR * stated)
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+                    "The file states an average bus bandwidth of %.4g GB/s; its rows come to %.4g.", stated, ours);
     if (calls > 0)
         el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
                     "%.0f calls were not found for every rank; no figure includes them.", calls);

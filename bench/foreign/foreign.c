@@ -149,6 +149,21 @@ static json_t *common(const json_t *curves, const char *key)
     return json_incref(first);
 }
 
+/* As nccl-tests averages: over rows and places. */
+static json_t *average_json(const struct el_foreign *foreign)
+{
+    double sum = 0, n = 0;
+    EL_EACH(curve, foreign->curves)
+        EL_EACH(point, json_object_get(curve, "points")) {
+            const double rates[] = {el_json_number(point, "out_of_place.busbw_gb_per_s"),
+                                    el_json_number(point, "in_place.busbw_gb_per_s")};
+            for (int place = 0; place < 2; place++)
+                if (isfinite(rates[place])) sum += rates[place], n++;
+        }
+    if (foreign->n_stated != 1 || !(n > 0)) return json_null();
+    return el_json_of(EL_KEY("stated_busbw_gb_per_s", foreign->stated_busbw), EL_KEY("busbw_gb_per_s", sum / n));
+}
+
 static json_t *finish(const struct el_foreign *foreign)
 {
     double checked = 0;
@@ -161,17 +176,18 @@ static json_t *finish(const struct el_foreign *foreign)
             checked += json_is_integer(el_json_at(point, "out_of_place.wrong")) ||
                        json_is_integer(el_json_at(point, "in_place.wrong"));
         }
-    json_t *document = el_json_of(
-        EL_KEY("schema", SCHEMA), EL_KEY("kind", "comm"), EL_KEY("source", foreign->source),
-        EL_KEY("backend", gpus ? "nccl" : "?"), EL_KEY("devices", json_incref(foreign->devices)),
-        EL_KEY("device_names", json_incref(foreign->names)),
-        EL_KEY("hosts", (uint64_t)json_object_size(foreign->hosts)), EL_KEY("ranks", foreign->ranks),
-        EL_KEY("datatype", common(foreign->curves, "datatype")), EL_KEY("redop", common(foreign->curves, "redop")),
-        EL_KEY("root", common(foreign->curves, "root")), EL_KEY("check", checked > 0 ? 1 : 0),
-        EL_KEY("shared_cores", false), EL_KEY("copy", json_array()), EL_KEY("curves", json_incref(foreign->curves)),
-        EL_KEY("left_out", json_incref(foreign->left_out)), EL_KEY("cut", foreign->cut),
-        EL_KEY("lost_rows", foreign->lost_rows), EL_KEY("lost_calls", foreign->lost_calls),
-        EL_KEY("late", foreign->late ? json_incref(foreign->late) : json_null()));
+    json_t *document =
+        el_json_of(EL_KEY("schema", SCHEMA), EL_KEY("kind", "comm"), EL_KEY("source", foreign->source),
+                   EL_KEY("backend", gpus ? "nccl" : "?"), EL_KEY("devices", json_incref(foreign->devices)),
+                   EL_KEY("device_names", json_incref(foreign->names)),
+                   EL_KEY("hosts", (uint64_t)json_object_size(foreign->hosts)), EL_KEY("ranks", foreign->ranks),
+                   EL_KEY("datatype", common(foreign->curves, "datatype")),
+                   EL_KEY("redop", common(foreign->curves, "redop")), EL_KEY("root", common(foreign->curves, "root")),
+                   EL_KEY("check", checked > 0 ? 1 : 0), EL_KEY("shared_cores", false), EL_KEY("copy", json_array()),
+                   EL_KEY("curves", json_incref(foreign->curves)), EL_KEY("left_out", json_incref(foreign->left_out)),
+                   EL_KEY("cut", foreign->cut), EL_KEY("lost_rows", foreign->lost_rows),
+                   EL_KEY("lost_calls", foreign->lost_calls), EL_KEY("average", average_json(foreign)),
+                   EL_KEY("late", foreign->late ? json_incref(foreign->late) : json_null()));
     el_json_printable(document);
     return document;
 }

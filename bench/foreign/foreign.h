@@ -4,7 +4,8 @@
  *     el_foreign_read(paths, &document);         one measurement: files of several operations, or of several ranks
  *     el_foreign_parse(text, name, &document);   a text in memory
  *
- * The document adds "left_out": [file], "cut", "lost_rows", "lost_calls", "source": "nccl-tests" | "NCCL Inspector",
+ * The document adds "left_out": [file], "cut", "lost_rows", "lost_calls", "average"
+ * (null, or {"stated_busbw_gb_per_s", "busbw_gb_per_s": of the rows}), "source": "nccl-tests" | "NCCL Inspector",
  * "device_names", "hosts" (how many); it has no fits. Bandwidths come from times. Inspector's times are those of
  * kernels, which wait for the last rank: if all ranks of a call are there, its time is the last rank's (the transfer),
  * and "late" has the others' waits: {"calls", "ranks":
@@ -47,6 +48,8 @@ struct el_foreign {
     int64_t lost_rows;                               /* that the header of a file says and the file has not */
     bool cut;                                        /* a row is not whole, or the end is missing */
     int64_t lost_calls;                              /* calls that not all ranks have */
+    double stated_busbw;                             /* the average that a file states of itself, GB/s */
+    int n_stated;
 };
 /* Errors: EL_ERR_INVALID: too many. */
 enum el_status el_foreign_add(struct el_foreign *foreign, struct el_foreign_row *row);

@@ -170,6 +170,8 @@ static enum el_status take_comment(struct text_reader *r, char *line)
         return EL_OK;
     }
     r->ended |= strstr(line, "Avg bus bandwidth") || strstr(line, "Out of bounds");
+    at = strstr(line, "Avg bus bandwidth");
+    if (at && strchr(at, ':')) r->foreign->stated_busbw = atof(strchr(at, ':') + 1), r->foreign->n_stated++;
     const int64_t sizes = count_sizes(line);
     int n = split(line + 1, words);
     if (sizes) {

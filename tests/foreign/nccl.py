@@ -46,14 +46,16 @@ def text(path, how=""):
     words = ["time", "algbw", "busbw", "error" if old else "#wrong"]
     out += ["#", HEAD("size", "count", "type", "redop", "" if old else "root", *words, *words, stamp),
             HEAD("(B)", "(elements)", "", "", "", *["(us)", "(GB/s)", "(GB/s)", ""] * 2, "")]
+    rates = []
     for size in SIZES:
         line = f"{size:12d}  {size // 4:12d}  {'float':>8s}  {'sum':>6s}" + ("" if old else f"  {-1:6d}")
         for in_place in False, True:
             t, algbw, busbw = place(size, in_place)
             busbw /= 2 if "all_gather" in path else 1
+            rates.append(busbw)
             line += f"  {width(t, 7):>7s}  {width(algbw, 6):>6s}  {width(busbw, 6):>6s}  {'0e+00' if old else '     0'}"
         out.append(line + ("  2026-01-02 03:04:05" if stamp else ""))
-    out += ["# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 100.5 ", "#"]
+    out += ["# Out of bounds values : 0 OK", f"# Avg bus bandwidth    : {sum(rates) / len(rates):.6g} ", "#"]
     open(path, "w").write("\n".join(out) + "\n")
 
 
