@@ -32,10 +32,13 @@ static enum el_status describe(const struct el_options *options, const struct el
 {
     json_t *document;
     EL_TRY(el_traces_document(traces, &document));
-    enum el_status status = EL_OK;
-    if (options->json)
+    struct el_store store = {.locked = false};
+    enum el_status status = options->out[0] ? el_store_create(options->out, "trace-stats", &store) : EL_OK;
+    if (status == EL_OK && options->out[0])
+        status = el_printed_show("trace-stats", options, store.dir, document);
+    else if (status == EL_OK && options->json)
         status = el_print_json(document, stdout);
-    else
+    else if (status == EL_OK)
         el_traces_print(document, stdout);
     json_decref(document);
     return status;
@@ -64,8 +67,6 @@ enum el_status el_cmd_trace_stats(struct el_options *options, int *exit_status_p
     (void)exit_status_p;
     if (!options->dir[0])
         return el_fail(EL_ERR_INVALID, "trace-stats: which traces? give their folder: evenload trace-stats log/...");
-    if (options->out[0] && !options->other[0])
-        return el_fail(EL_ERR_INVALID, "trace-stats: --out is for what changed between two folders: give both");
     enum el_status status = options->other[0] ? EL_ERR_ABSENT : describe_dumps(options);
     if (status != EL_ERR_ABSENT) return status;
     EL_TRY(el_traces_read(options->dir, &traces));

@@ -141,6 +141,7 @@ static const struct el_command_row commands[] = {
      "one to the other. Of dumps of PyTorch's flight recorder (TORCH_FR_BUFFER_SIZE): which rank did not enter the "
      "collective that the others wait in, or called another one.",
      "  evenload trace-stats log/my-job\n"
+     "  evenload trace-stats log/my-job --out late    a picture too: each rank in each step\n"
      "  evenload trace-stats dumps              nccl_trace_rank_0, ... of a job that hangs\n"
      "  evenload trace-stats log/yesterday log/today --out changed\n"
      "  evenload run --mode ddp --trace traces && evenload trace-stats traces\n",

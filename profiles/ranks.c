@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "profiles/intervals.h"
 
@@ -103,7 +104,8 @@ static void finish(struct el_rank_row *row, double *late, const double *caused, 
     row->late_low_s = late[n_steps / 4];
 }
 
-enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_members, struct el_rank_row *rows)
+enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_members, struct el_rank_row *rows,
+                                 double *late_s)
 {
     size_t n = (size_t)n_members, n_steps = n > 0 ? members[0].n_steps : 0;
     struct ranks ranks = {.members = members, .n = n_members, .rows = rows};
@@ -120,6 +122,7 @@ enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_mem
     }
     for (int m = 0; m < n_members && enough; m++)
         for (size_t step = 0; step < n_steps; step++) look_at_step(&ranks, m, step);
+    if (late_s && enough) memcpy(late_s, ranks.late, n * n_steps * sizeof *late_s);
     for (size_t m = 0; m < n && enough && n_steps > 0; m++)
         finish(&rows[m], ranks.late + m * n_steps, ranks.caused + m * n_steps, n_steps);
     for (size_t m = 0; m < n && ranks.waits; m++) {
@@ -148,13 +151,14 @@ bool el_ranks_is_late(const struct el_rank_row *rows, int i, const struct el_ran
     return rows[i].late_low_s >= blame->step_s * EL_RANKS_WORTH / 2 && rows[i].late_s >= rows[blame->who].late_s / 2;
 }
 
-/* Without the step in which `who` caused most, nobody waits for what is worth speaking of. */
+/* In one step `who` caused nearly all, and without that nobody waits for what is worth speaking of. */
 static bool is_once(const struct el_rank_row *rows, int n, double caused_s, const struct el_ranks_blame *blame)
 {
     const struct el_rank_row *who = &rows[blame->who];
     const double steps = (double)who->n_steps, rest_s = (caused_s * steps - who->most_s) / (steps - 1);
     const double step_s = (blame->step_s * steps - who->most_s / (n - 1)) / (steps - 1);
-    return who->n_steps > 2 && rest_s / (n - 1) < EL_RANKS_WORTH * (step_s > 0 ? step_s : blame->step_s);
+    return who->n_steps > 2 && who->most_s >= EL_RANKS_ONE * who->caused_s * steps &&
+           rest_s / (n - 1) < EL_RANKS_WORTH * (step_s > 0 ? step_s : blame->step_s);
 }
 
 static void find_late(const struct el_rank_row *rows, int n, struct el_ranks_blame *blame)

@@ -1,6 +1,6 @@
 /* Lateness of ranks, who waits for whom, and the cause of waits, from el_collectives of a record or of traces.
  *
- *     el_ranks_arrivals(members, n, rows);             last_pct, late_s, late_low_s, caused_s
+ *     el_ranks_arrivals(members, n, rows, NULL);       last_pct, late_s, late_low_s, caused_s
  *     rows[i].name = ...; .compute_s = ...;            the rest is the caller's
  *     el_ranks_blame(rows, n, step_s, &blame);
  *
@@ -35,9 +35,10 @@ struct el_rank_row {
     double sent_bytes;
 };
 
-/* Sets the four figures of arrivals in rows[n_members]; 0 without collectives. Equal n_steps. Errors:
- * EL_ERR_HOST_MEMORY. */
-enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_members, struct el_rank_row *rows);
+/* Sets the four figures of arrivals in rows[n_members]; 0 without collectives. Equal n_steps. `late_s`: NULL, or
+ * [n_members][n_steps] for each step's. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_members, struct el_rank_row *rows,
+                                 double *late_s);
 
 #define EL_BLAMES(X)                                                                                                   \
     X(EVEN, "even")         /* waits and transfers are negligible */                                                   \

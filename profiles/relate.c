@@ -656,8 +656,19 @@ static enum el_status find_arrivals(const struct el_relate_work *w)
     struct el_rank_row *rows = calloc(relation->n_members, sizeof *rows);
     enum el_status status = members && rows ? make_collectives(w, members) : fail_memory();
     if (status == EL_OK) status = fill_collectives(w, members);
-    if (status == EL_OK) status = el_ranks_arrivals(members, (int)relation->n_members, rows);
-    for (size_t m = 0; m < relation->n_members && status == EL_OK; m++) relation->members[m].row = rows[m];
+    size_t n_steps = relation->n_steps;
+    double *late_s = calloc(relation->n_members * n_steps + 1, sizeof *late_s);
+    if (status == EL_OK && !late_s) status = fail_memory();
+    if (status == EL_OK) status = el_ranks_arrivals(members, (int)relation->n_members, rows, late_s);
+    for (size_t m = 0; m < relation->n_members && status == EL_OK; m++) {
+        relation->members[m].row = rows[m];
+        relation->members[m].late_s = calloc(n_steps + 1, sizeof *late_s);
+        if (relation->members[m].late_s)
+            memcpy(relation->members[m].late_s, late_s + m * n_steps, n_steps * sizeof *late_s);
+        else
+            status = fail_memory();
+    }
+    free(late_s);
     for (size_t m = 0; m < relation->n_members && members; m++) el_collectives_free(&members[m]);
     free(members);
     free(rows);
@@ -737,7 +748,10 @@ enum el_status el_relate(struct el_kineto_trace *traces, size_t n_traces, struct
 
 void el_relation_free(struct el_relation *relation)
 {
-    for (size_t m = 0; m < relation->n_members; m++) free(relation->members[m].parts_s);
+    for (size_t m = 0; m < relation->n_members; m++) {
+        free(relation->members[m].parts_s);
+        free(relation->members[m].late_s);
+    }
     free(relation->members);
     free(relation->steps);
     free(relation->clocks);

@@ -46,6 +46,7 @@ struct el_relation_member {
     int64_t rank, device;    /* device -1: the host */
     size_t n_calls, n_alone; /* n_alone: without a partner */
     double *parts_s;         /* [n_steps][EL_RELATION_PARTS] */
+    double *late_s;          /* [n_steps], as row.late_s, their mean */
     struct el_rank_row row;  /* name: NULL */
 };
 

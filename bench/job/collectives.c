@@ -181,7 +181,7 @@ static enum el_status put_arrivals(const struct members *members, json_t *arriva
 {
     struct el_rank_row *rows = calloc((size_t)members->n, sizeof *rows);
     if (!rows) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
-    enum el_status status = el_ranks_arrivals(members->list, members->n, rows);
+    enum el_status status = el_ranks_arrivals(members->list, members->n, rows, NULL);
     for (int i = 0; i < members->n && status == EL_OK; i++) {
         if (!has_collectives(&members->list[i])) continue;
         while (json_array_size(arrivals) <= (size_t)members->positions[i]) json_array_append_new(arrivals, json_null());

@@ -15,6 +15,7 @@
 #include "bench/record/record.h"
 #include "bench/recover/recover.h"
 #include "bench/regress/answer.h"
+#include "bench/traces/traces.h"
 #include "bench/verify/verify.h"
 #include "bench/watch/watch.h"
 
@@ -103,6 +104,16 @@ static void plan_verdict(const json_t *document, FILE *out)
     fputs("Predicted by a machine's rates, not measured", out);
 }
 
+static void traces_title(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    snprintf(title, EL_TITLE_BYTES, "trace-stats: %.200s", el_json_text(document, "folder", "?"));
+}
+
+static void traces_verdict(const json_t *document, FILE *out)
+{
+    fputs(el_json_text(document, "job.blame.sentence", "No collective is in two of the traces"), out);
+}
+
 /* ---- watch: one trial without steps and tags ---- */
 
 static enum el_status watch_read(const char *path, json_t **document_p)
@@ -182,6 +193,15 @@ static const struct el_printed_kind kinds[] = {
      plan_verdict,
      el_plan_print_sizes,
      el_plan_csv},
+    {"trace-stats",
+     "trace-stats.json",
+     "Who is late, and when",
+     {&el_figure_lateness},
+     el_traces_document_read,
+     traces_title,
+     traces_verdict,
+     el_traces_print,
+     NULL},
     {"watch",
      "results.json",
      "Process by process",

@@ -283,6 +283,31 @@ static void say_doubt(const struct el_traces *traces, const struct el_ranks_blam
                  n, name);
 }
 
+/* {"steps": [the profiler's number], "late_ms": [rank: [step]]}; null: the traces have no steps. */
+static json_t *by_step_json(const struct el_relation *relation)
+{
+    if (!relation->has_steps || !relation->steps) return json_null();
+    json_t *steps = json_array(), *late = json_array();
+    for (size_t s = 0; s < relation->n_steps; s++) json_array_append_new(steps, json_integer(relation->steps[s]));
+    for (size_t m = 0; m < relation->n_members; m++) {
+        json_t *row = json_array();
+        for (size_t s = 0; s < relation->n_steps; s++)
+            json_array_append_new(row, el_json_real(1e3 * relation->members[m].late_s[s]));
+        json_array_append_new(late, row);
+    }
+    return el_json_of(EL_KEY("steps", steps), EL_KEY("late_ms", late));
+}
+
+/* In which steps the blamed rank is late by what is worth speaking of. */
+static json_t *late_steps_json(const struct el_relation *relation, const struct el_ranks_blame *blame)
+{
+    json_t *list = json_array();
+    for (size_t s = 0; s < relation->n_steps && blame->who >= 0 && relation->steps; s++)
+        if (relation->members[blame->who].late_s[s] > EL_RANKS_WORTH * relation->step_s)
+            json_array_append_new(list, json_integer(relation->steps[s]));
+    return list;
+}
+
 static json_t *blame_json(const struct el_traces *traces, const struct el_rank_row *rows, int n)
 {
     struct el_ranks_blame blame;
@@ -290,10 +315,11 @@ static json_t *blame_json(const struct el_traces *traces, const struct el_rank_r
     el_ranks_blame(rows, n, traces->relation.step_s, &blame);
     if (blame.step >= 0 && traces->relation.steps) blame.step = traces->relation.steps[blame.step];
     json_t *told = el_ranks_blame_json(rows, n, &blame);
+    el_json_put(told, "late_steps", late_steps_json(&traces->relation, &blame));
     say_doubt(traces, &blame, doubt);
     if (*doubt)
         el_json_put_all(told, EL_KEY("kind", "unknown"), EL_KEY("rank", json_null()), EL_KEY("stays", false),
-                        EL_KEY("sentence", (const char *)doubt));
+                        EL_KEY("late_steps", json_array()), EL_KEY("sentence", (const char *)doubt));
     return told;
 }
 
@@ -330,12 +356,13 @@ json_t *el_traces_job(const struct el_traces *traces)
     bool common = true;
     for (size_t m = 0; m < relation->n_members; m++) alone += relation->members[m].n_alone;
     for (size_t t = 0; t < traces->n; t++) common = common && traces->list[t].common_clock;
-    json_t *job = el_json_of(
-        EL_KEY("steps", relation->has_steps ? el_json_count((int64_t)relation->n_steps) : json_null()),
-        EL_KEY("step_ms", relation->step_s * 1e3), EL_KEY("operations", relation->n_operations), EL_KEY("alone", alone),
-        EL_KEY("steps_left_out", relation->n_left_out), EL_KEY("clocks", clocks_json(traces)),
-        EL_KEY("common_clock", common), EL_KEY("missing_ranks", missing_json(traces)),
-        EL_KEY("groups_unnamed", any_unnamed(traces)), EL_KEY("bandwidth", bandwidth_json(relation)));
+    json_t *job =
+        el_json_of(EL_KEY("steps", relation->has_steps ? el_json_count((int64_t)relation->n_steps) : json_null()),
+                   EL_KEY("step_ms", relation->step_s * 1e3), EL_KEY("operations", relation->n_operations),
+                   EL_KEY("alone", alone), EL_KEY("steps_left_out", relation->n_left_out),
+                   EL_KEY("clocks", clocks_json(traces)), EL_KEY("common_clock", common),
+                   EL_KEY("missing_ranks", missing_json(traces)), EL_KEY("by_step", by_step_json(relation)),
+                   EL_KEY("groups_unnamed", any_unnamed(traces)), EL_KEY("bandwidth", bandwidth_json(relation)));
     put_ranks(traces, job);
     return job;
 }

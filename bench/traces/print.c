@@ -9,6 +9,8 @@
 #include "bench/report/ranks.h"
 #include "bench/traces/traces.h"
 
+enum { STEPS_NAMED = 8 };
+
 static void show_device(const json_t *lane, const json_t *context, char *text)
 {
     (void)context;
@@ -112,6 +114,23 @@ static void print_doubts(const json_t *document, const json_t *job, FILE *out)
                     "Workers have several files here: the last of each is read, %zu older ones are not.", left);
 }
 
+/* "In steps 3, 4, 9 and 2 more." */
+static void say_steps(const json_t *job, FILE *out)
+{
+    const json_t *steps = el_json_at(job, "blame.late_steps");
+    const size_t n = json_array_size(steps), shown = n > STEPS_NAMED + 1 ? STEPS_NAMED : n;
+    char text[256] = "";
+    if (n == 0 || n == (size_t)el_json_whole(job, "steps") || el_json_is(job, "blame.kind", "once")) return;
+    for (size_t i = 0; i < shown; i++)
+        el_text_append(text, sizeof text, "%s%" JSON_INTEGER_FORMAT,
+                       i == 0       ? ""
+                       : i + 1 == n ? " and "
+                                    : ", ",
+                       json_integer_value(json_array_get(steps, i)));
+    if (shown < n) el_text_append(text, sizeof text, " and %zu more", n - shown);
+    el_text_say("", "", EL_REPORT_COLUMNS, out, "It is late in step%s %s.", n == 1 ? "" : "s", text);
+}
+
 static void print_job(const json_t *document, FILE *out)
 {
     const json_t *job = json_object_get(document, "job");
@@ -125,6 +144,7 @@ static void print_job(const json_t *document, FILE *out)
     el_ranks_table(json_object_get(job, "ranks"), out);
     fprintf(out, "\n");
     el_text_say("", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(job, "blame.sentence", ""));
+    say_steps(job, out);
     el_ranks_explain(out);
     print_table("\nBandwidth, from the transfer alone (medians)\n", size_columns, json_object_get(job, "bandwidth"),
                 out);

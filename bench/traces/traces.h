@@ -10,6 +10,7 @@
  * {"steps", "step_ms", "steps_left_out", "operations", "alone", "ranks": [bench/report/ranks.h's, "file", "device",
  * "calls", "alone"], "clocks":
  * [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock", "missing_ranks", "groups_unnamed",
+ * "by_step": {"steps", "late_ms": [rank: [step]]} or null,
  * "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms", "busbw_gb_per_s"}], "blame":
  * bench/report/ranks.h's, kind "unknown" where it cannot be said}}. */
 #pragma once
@@ -20,6 +21,7 @@
 
 #include "bench/base/io.h"
 #include "bench/explain/explain.h"
+#include "bench/plot/data_file.h"
 #include "profiles/relate.h"
 
 enum { EL_TRACES_SCHEMA = 1, EL_TRACES_NAME_BYTES = 64 };
@@ -42,6 +44,10 @@ void el_traces_free(struct el_traces *traces);
 /* New reference. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_traces_document(const struct el_traces *traces, json_t **document_p);
 void el_traces_print(const json_t *document, FILE *out);
+/* A document that --out wrote. Errors: EL_ERR_IO, EL_ERR_INVALID. */
+enum el_status el_traces_document_read(const char *path, json_t **document_p);
+/* Lateness of each rank in each step. */
+extern const struct el_figure el_figure_lateness;
 
 /* The trace's name, "cpu:1"; else "rank 1", or "rank 0, device 1" with several devices in its trace. */
 void el_traces_name(const struct el_traces *traces, const struct el_relation_member *member,

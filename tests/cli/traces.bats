@@ -265,8 +265,35 @@ assert 25 < parts["idle"]["ms"] < 35 and parts["idle"]["ci95"][0] > 0          #
     [[ $output == *"late-1-20: rank 1 of 2, 10 steps; rank 1 comes "*"the network is the limit, not a rank"* ]] || show
     printf '[{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":1,"dur":3}]' >x.json
     refuses "no ProfilerStep annotations" "$EVENLOAD" trace-stats x.json "$SAMPLES/wire"
-    refuses "--out is for what changed between two folders" "$EVENLOAD" trace-stats x.json --out y
-    [[ ! -e y ]]
+}
+
+# 200 ranks, of which rank 3 is 32 ms late in four of twenty steps.
+@test "trace-stats: the steps in which a rank is late are named and drawn, of many ranks the latest of each few" {
+    mkdir many few
+    python3 - <<'.'
+import json
+for r in range(200):
+    events = []
+    for s in range(5, 25):
+        t, bad = s * 100000, s in (7, 11, 12, 20)
+        events += [dict(ph="X", cat="user_annotation", name=f"ProfilerStep#{s}", ts=t, dur=100000, pid=1, tid=1), dict(ph="X", cat="cpu_op", name="aten::mm", ts=t + 100, dur=10000, pid=1, tid=1)]
+        begin, end = t + 20000 + (32000 if r == 3 and bad else r if r != 3 else 0), t + (55000 if bad else 22500)
+        events.append(dict(ph="X", cat="cpu_op", name="gloo:all_reduce", ts=begin, dur=end - begin, pid=1, tid=20, args={"Input Dims": [[1000]]}))
+    text = json.dumps(dict(distributedInfo=dict(rank=r, world_size=200), traceEvents=events))
+    for folder in ("many", "few") if r < 4 else ("many",): open(f"{folder}/r{r}.json", "w").write(text.replace('"world_size": 200', '"world_size": 4') if folder == "few" else text)
+.
+    run --separate-stderr "$EVENLOAD" trace-stats few --out f
+    [[ $status -eq 0 && $output == *"rank 3 is late at times"*"It is late in steps 7, 11, 12 and 20."* ]] || show
+    [[ $(json f/trace-stats.json '[round(x) for x in d["job"]["by_step"]["late_ms"][3]][:8], d["job"]["by_step"]["steps"][:2]') == "([0, 0, 32, 0, 0, 0, 32, 32], [5, 6])" ]]
+    [[ $(grep -c "^2[[:space:]]3[[:space:]]3[12]" f/plots/lateness.dat) -eq 1 && $(grep -c "^1[[:space:]]3[[:space:]]" f/plots/lateness.dat) -eq 1 ]] || { cat f/plots/lateness.dat && false; }
+    "$EVENLOAD" trace-stats many --out m >/dev/null
+    grep -q "A cell shows the latest of 2 ranks in 1 step" m/plots/lateness.dat
+    [[ $(grep -c "^2[[:space:]]1[[:space:]]3[12]" m/plots/lateness.dat) -eq 1 ]]
+    if command -v gnuplot >/dev/null; then
+        with_gnuplot
+        LC_ALL=C.UTF-8 gnuplot -d -c "$BATS_TEST_DIRNAME/../../plots/lateness.gnuplot" m/plots/lateness.dat svg >late.svg 2>errors
+        [[ ! -s errors && $(grep -c "the latest of 2 ranks" late.svg) -eq 1 && $(grep -c ">late (ms)<" late.svg) -eq 1 ]] || { cat errors && false; }
+    fi
 }
 
 # Holistic Trace Analysis on our traces. It leaves out the last step unless told, and rounds times to microseconds unless told.

@@ -42,7 +42,8 @@ report
 plot
 explain
 comm data imbalance plan recover regress scale verify watch
-page traces'
+traces
+page'
 
 # header, as an extended regular expression: the only folder that may include it
 LIBRARIES='

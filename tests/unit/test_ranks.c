@@ -28,7 +28,7 @@ static void test_arrivals(void **state)
             spans[m][i] = (struct el_span){ms[m][i / OPS][i % OPS][0] * MS, ms[m][i / OPS][i % OPS][1] * MS};
         members[m] = (struct el_collectives){.n_steps = STEPS, .n = OPS, .spans = spans[m], .ops = ops};
     }
-    assert_int_equal(el_ranks_arrivals(members, MEMBERS, rows), EL_OK);
+    assert_int_equal(el_ranks_arrivals(members, MEMBERS, rows, NULL), EL_OK);
     near_ms(rows[0].late_s, (-10 - 12) / 2.0);
     near_ms(rows[1].late_s, (20 + 6) / 2.0);
     near_ms(rows[2].late_s, (-10 + 6) / 2.0);
@@ -54,7 +54,7 @@ static void test_groups(void **state)
     struct el_rank_row rows[N];
     for (int m = 0; m < N; m++)
         members[m] = (struct el_collectives){.n_steps = 1, .n = 1, .spans = &at[m], .ops = &ops[m / 2]};
-    assert_int_equal(el_ranks_arrivals(members, N, rows), EL_OK);
+    assert_int_equal(el_ranks_arrivals(members, N, rows, NULL), EL_OK);
     near_ms(rows[0].late_s, -4);
     near_ms(rows[1].late_s, 4);
     near_ms(rows[2].late_s, 20);
@@ -72,7 +72,7 @@ static void waits_at_the_same_time_count_once(void **state)
     struct el_collectives members[2];
     struct el_rank_row rows[2];
     for (int m = 0; m < 2; m++) members[m] = (struct el_collectives){.n_steps = 1, .n = 2, .spans = at[m], .ops = ops};
-    assert_int_equal(el_ranks_arrivals(members, 2, rows), EL_OK);
+    assert_int_equal(el_ranks_arrivals(members, 2, rows, NULL), EL_OK);
     near_ms(rows[1].caused_s, 35);
     near_ms(rows[0].caused_s, 0);
 }
