@@ -172,7 +172,7 @@ unreadable() {
     run --separate-stderr "$EVENLOAD" regress --ab 'echo begun' 'sleep 0.1; "$EVENLOAD" version' --metric wall_time,cpu_time,peak_resident --blocks 10 --json --out r
     [[ $status -eq 1 && $(json r/regress.json '[(c["name"], c["unit"]) for c in d["cells"]]') == "[('wall_time', 's'), ('cpu_time', 's'), ('peak_resident', 'MiB')]" ]] || show
     [[ $(json r/regress.json 'd["cells"][0]["verdict"], d["cells"][2]["verdict"]') == "('regression', 'regression')" ]] || { cat r/regress.json && show; }
-    refuses "printed no metric: lines 'metric value unit' are read, the JSON of 'evenload run', 'compare' and 'comm', and nccl-tests' output; or give --metric wall_time, cpu_time or peak_resident" \
+    refuses "printed no metric: lines 'metric value unit' are read, the JSON of 'evenload run', 'compare' and 'comm', nccl-tests' output, and more (docs/regress.md); or give --metric wall_time, cpu_time or peak_resident" \
         "$EVENLOAD" regress --ab true true
 }
 
