@@ -132,8 +132,7 @@ static const struct el_command_row commands[] = {
      "  evenload watch -- torchrun --nproc_per_node 2 train.py\n"
      "  evenload watch --out results/train --quiet -- python train.py\n",
      el_cmd_watch},
-    {EL_CMD_TRACE_STATS, OTHERS,
-     "which rank is late in PyTorch's traces, and which one a job that hangs waits for",
+    {EL_CMD_TRACE_STATS, OTHERS, "which rank is late in PyTorch's traces, and which one a job that hangs waits for",
      "DIR|FILE [DIR|FILE] [--out DIR] [--json]",
      "Read traces of PyTorch's profiler (Kineto), yours or those of 'run --trace': how much communication is exposed, "
      "how much is hidden behind computation, and how long each device is idle; which rank is late and who waits for "
