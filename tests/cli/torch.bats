@@ -265,7 +265,7 @@ for repeat in trial["repeats"]:
 
 @test "what jobs of PyTorch that hang on purpose hang in, by their flight recorders' dumps" {
     need_torch
-    long "14 jobs of two to four ranks, a minute"
+    long "15 jobs of two to four ranks, a minute"
     "$EVENLOAD_TORCH" -c 'import torch; torch._C._distributed_c10d._dump_fr_trace_json' 2>/dev/null || skip "that PyTorch's gloo has no flight recorder"
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/hangs.py" "$EVENLOAD" "$PWD/hangs" >hangs.txt 2>hangs.err || { cat hangs.txt && tail hangs.err && false; }
     tail -1 hangs.txt
