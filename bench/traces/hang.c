@@ -13,7 +13,7 @@
 
 enum { SENTENCE_BYTES = 1024, NAMED_MAX = 4 };
 
-/* Whether rank i (an index of flight->ranks)... */
+/* A rank's, by its place in flight->ranks. */
 struct state {
     bool waits;    /* has a call that has not ended */
     bool reached;  /* is waited for */
@@ -24,6 +24,7 @@ struct hang {
     const struct el_flight *flight;
     struct state *states;
     enum el_hang_kind kind;
+    bool no_majority;                   /* of an other call: neither is the odd one */
     const struct el_flight_call *call;  /* that waits */
     const struct el_flight_call *other; /* what the first of the ranks called in its place */
     json_t *ranks, *waiting;            /* the cause, and who is in `call` */
@@ -62,11 +63,11 @@ static bool has_not_entered(const struct el_flight_rank *rank, const struct el_f
     return true;
 }
 
-/* The members that a call waits for, by `see`. Where the dumps do not say a group's ranks, and all that are known
- * entered, it may be any other. */
-static size_t each_missing(const struct hang *h, const struct el_flight_call *call,
-                           void (*see)(struct hang *h, int64_t rank, const struct el_flight_call *call),
-                           struct hang *to)
+static void see_missing(struct hang *h, int64_t number, const struct el_flight_call *call);
+
+/* The members that a call waits for. Where the dumps do not say a group's ranks, and all that are known entered, it may
+ * be any other. */
+static void follow_call(struct hang *h, const struct el_flight_call *call)
 {
     const struct el_flight_group *group = &h->flight->groups[call->group];
     size_t n = 0;
@@ -74,20 +75,24 @@ static size_t each_missing(const struct hang *h, const struct el_flight_call *ca
         const struct el_flight_rank *rank = el_flight_rank_at(h->flight, group->ranks[i]);
         if (call->from >= 0 && group->ranks[i] != call->from && group->ranks[i] != call->to) continue;
         if (rank && (el_flight_find(rank, call) || !has_not_entered(rank, call))) continue;
-        if (see) see(to, group->ranks[i], call);
+        see_missing(h, group->ranks[i], call);
         n++;
     }
-    for (size_t i = 0; n == 0 && !group->given && i < h->flight->n_ranks; i++) {
-        if (el_flight_find(&h->flight->ranks[i], call)) continue;
-        if (see) see(to, h->flight->ranks[i].rank, call);
-    }
-    return n;
+    for (size_t i = 0; n == 0 && !group->given && i < h->flight->n_ranks; i++)
+        if (!el_flight_find(&h->flight->ranks[i], call)) see_missing(h, h->flight->ranks[i].rank, call);
 }
 
-static void follow(struct hang *h, const struct el_flight_rank *rank);
+static void follow(struct hang *h, const struct el_flight_rank *rank)
+{
+    struct state *state = &h->states[rank - h->flight->ranks];
+    const struct el_flight_call *call = NULL;
+    if (state->followed) return;
+    state->followed = true;
+    while ((call = el_flight_next_waiting(rank, call))) follow_call(h, call);
+}
 
 /* Ends of chains are the cause. */
-static void see(struct hang *h, int64_t number, const struct el_flight_call *call)
+static void see_missing(struct hang *h, int64_t number, const struct el_flight_call *call)
 {
     const struct el_flight_rank *rank = el_flight_rank_at(h->flight, number);
     if (!rank) {
@@ -105,15 +110,6 @@ static void see(struct hang *h, int64_t number, const struct el_flight_call *cal
     if (json_array_size(h->ranks) == 0) h->call = call;
     h->kind = EL_HANG_NOT_ENTERED;
     el_flight_add_rank(h->ranks, number);
-}
-
-static void follow(struct hang *h, const struct el_flight_rank *rank)
-{
-    struct state *state = &h->states[rank - h->flight->ranks];
-    const struct el_flight_call *call = NULL;
-    if (state->followed) return;
-    state->followed = true;
-    while ((call = el_flight_next_waiting(rank, call))) each_missing(h, call, see, h);
 }
 
 /* ---- what ranks called under one number ---- */
@@ -144,7 +140,7 @@ static void find_odd(struct hang *h, const struct el_flight_call *call)
             el_flight_add_rank(h->waiting, flight->ranks[i].rank);
     }
     h->call = most;
-    if (2 * n_most <= n_all) h->kind = EL_HANG_COUNT; /* no majority: see say_other */
+    h->no_majority = 2 * n_most <= n_all;
 }
 
 /* The earliest call that ranks made in different ways: later ones follow from it. */
@@ -248,13 +244,11 @@ static void say_cause(const struct hang *h, char text[SENTENCE_BYTES])
                            ranks, waiting, wait ? "" : "s", several ? "them" : "it", call);
         break;
     case EL_HANG_OTHER_CALL:
-    case EL_HANG_COUNT:
         name_call(h->flight, h->other, other);
         name_call(NULL, h->call, call);
         el_text_append(text, SENTENCE_BYTES, "%s called %s", ranks, other);
         add_where(" from ", h->other, text);
-        el_text_append(text, SENTENCE_BYTES, "%s %s called %s", h->kind == EL_HANG_COUNT ? ", and" : ", where", waiting,
-                       call);
+        el_text_append(text, SENTENCE_BYTES, "%s %s called %s", h->no_majority ? ", and" : ", where", waiting, call);
         add_where(" from ", h->call, text);
         break;
     case EL_HANG_OTHER_ORDER:
@@ -360,10 +354,9 @@ enum el_status el_hang_find(const struct el_flight *flight, json_t **cause_p)
     if (!hang.states) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu ranks", flight->n_ranks);
     find_cause(&hang);
     say_cause(&hang, sentence);
-    const enum el_hang_kind kind = hang.kind == EL_HANG_COUNT ? EL_HANG_OTHER_CALL : hang.kind;
-    *cause_p =
-        el_json_of(EL_KEY("kind", el_hang_name(kind)), EL_KEY("ranks", hang.ranks), EL_KEY("waiting", hang.waiting),
-                   EL_KEY("call", el_flight_call_json(flight, hang.call)), EL_KEY("sentence", (const char *)sentence));
+    *cause_p = el_json_of(EL_KEY("kind", el_hang_name(hang.kind)), EL_KEY("ranks", hang.ranks),
+                          EL_KEY("waiting", hang.waiting), EL_KEY("call", el_flight_call_json(flight, hang.call)),
+                          EL_KEY("sentence", (const char *)sentence));
     free(hang.states);
     return EL_OK;
 }
