@@ -1,6 +1,7 @@
 /* Weights in files (weights.h), without the optimizer's state. */
 #include "runtime/state/weights.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,17 +74,36 @@ static bool same_shape(const struct el_stored_array *a, const struct el_stored_a
 /* Missing names are drawn (el_weights_lacks), but not if the file has another name for them. */
 static enum el_status check_missing(const struct el_safetensors *file, const char *name)
 {
-    char wrapped[2 * EL_GRAPH_NAME_BYTES];
+    static const struct {
+        const char *before, *who;
+    } wraps[] = {{"module.", "DistributedDataParallel"}, {"_orig_mod.", "torch.compile"}};
     const size_t body = strlen("transformer.");
-    snprintf(wrapped, sizeof wrapped, "module.%s", name);
     if (!strncmp(name, "transformer.", body) && el_safetensors_find(file, name + body))
         return el_fail(EL_ERR_INVALID, "%.200s has '%s' for '%s', as GPT2Model has: in Python save a GPT2LMHeadModel",
                        el_safetensors_path(file), name + body, name);
-    if (!el_safetensors_find(file, wrapped)) return EL_OK;
-    return el_fail(EL_ERR_INVALID,
-                   "%.200s has no '%s', which the model has, but 'module.' before it, as DistributedDataParallel has: "
-                   "in Python save model.module.state_dict()",
-                   el_safetensors_path(file), name);
+    for (size_t i = 0; i < sizeof wraps / sizeof *wraps; i++) {
+        char wrapped[2 * EL_GRAPH_NAME_BYTES];
+        snprintf(wrapped, sizeof wrapped, "%s%s", wraps[i].before, name);
+        if (el_safetensors_find(file, wrapped))
+            return el_fail(EL_ERR_INVALID,
+                           "%.200s has no '%s', which the model has, but '%s' before it, as %s has: in Python save "
+                           "model.%sstate_dict()",
+                           el_safetensors_path(file), name, wraps[i].before, wraps[i].who, wraps[i].before);
+    }
+    return EL_OK;
+}
+
+static enum el_status check_values(const struct el_safetensors *file, const struct el_stored_array *array)
+{
+    double *read = malloc((size_t)array->count * sizeof *read);
+    if (!read) return el_fail_errno("'%s'", array->name);
+    enum el_status status = el_safetensors_read(file, array, read);
+    for (int64_t i = 0; i < array->count && status == EL_OK; i++)
+        if (!isfinite(read[i]))
+            status = el_fail(EL_ERR_INVALID, "%.200s: '%s' has a value that is %s: nothing can be trained from it",
+                             el_safetensors_path(file), array->name, isnan(read[i]) ? "NaN" : "infinite");
+    free(read);
+    return status;
 }
 
 static enum el_status check_array(const struct el_safetensors *file, const struct el_param *param)
@@ -95,7 +115,7 @@ static enum el_status check_array(const struct el_safetensors *file, const struc
     if (!found) return check_missing(file, param->name);
     if (found->type == EL_STORED_I64)
         return el_fail(EL_ERR_INVALID, "%.200s: '%s' has whole numbers (I64)", path, param->name);
-    if (same_shape(found, &wanted)) return EL_OK;
+    if (same_shape(found, &wanted)) return check_values(file, found);
     return el_fail(EL_ERR_INVALID,
                    "%.200s: '%s' is %s, the model's %s: give the model the sizes that it was saved with", path,
                    param->name, show_shape(found, has), show_shape(&wanted, needs));

@@ -162,6 +162,10 @@ open("bad.st", "wb").write(struct.pack("<Q", len(h)) + h + d)' "$1"
     refuses "bad.st: 'fc.bias' is [2, 1], the model's [2]: give the model the sizes" "${load[@]}" bad.st
     change 'h["module.fc.bias"] = h.pop("fc.bias")'
     refuses "bad.st has no 'fc.bias', which the model has, but 'module.' before it, as DistributedDataParallel has" "${load[@]}" bad.st
+    change 'h["_orig_mod.fc.bias"] = h.pop("fc.bias")'
+    refuses "'_orig_mod.' before it, as torch.compile has: in Python save model._orig_mod.state_dict()" "${load[@]}" bad.st
+    change 'o, e = h["fc.bias"]["data_offsets"]; d = d[:o] + b"\xff" * (e - o) + d[e:]'
+    refuses "bad.st: 'fc.bias' has a value that is NaN: nothing can be trained from it" "${load[@]}" bad.st
     change 'h["fc.other"] = h.pop("fc.bias")'
     refuses "bad.st: 'fc.other' is no parameter of the model" "${load[@]}" bad.st
     change 'h["more"] = {"dtype": "F32", "shape": [1], "data_offsets": [len(d), len(d) + 4]}; d += bytes(4)'
