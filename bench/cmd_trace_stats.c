@@ -50,7 +50,9 @@ static enum el_status describe_dumps(const struct el_options *options)
     struct el_flight flight;
     json_t *document;
     EL_TRY(el_flight_read(options->dir, &flight));
-    enum el_status status = el_flight_document(&flight, &document);
+    enum el_status status = options->out[0] ? el_fail(EL_ERR_INVALID, "trace-stats: --out draws traces; dumps of the "
+                                                                      "flight recorder have no picture: leave it out")
+                                            : el_flight_document(&flight, &document);
     el_flight_free(&flight);
     if (status != EL_OK) return status;
     if (options->json)

@@ -419,8 +419,7 @@ static const struct el_option_row rows_after[] = {
      PER_RANK, COMMON},
     {OUTPUT, "out", "DIR", AT(TEXT, out), PLAN,
      "of several numbers of devices: folder for plan.json, plan.csv and the picture", COMMON},
-    {OUTPUT, "out", "DIR", AT(TEXT, out), TRACE_STATS, "with A and B: folder for what changed, and its waterfall",
-     COMMON},
+    {OUTPUT, "out", "DIR", AT(TEXT, out), TRACE_STATS, "folder for the result and its picture", COMMON},
     {OUTPUT, "out", "FILE", AT(TEXT, out), MACHINE, "file to write (default: standard output)", COMMON},
     {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
      "write traces of the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1), one file per rank, for "

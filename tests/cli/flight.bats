@@ -45,6 +45,7 @@ is() { # KIND "SENTENCE'S BEGIN" [RANKS [FORM]]: what is made of made dumps
     cp n/b/nccl_trace_rank_5 n/a/older_5
     run --separate-stderr "$EVENLOAD" trace-stats n
     [[ $status -eq 0 && $output == *"! Left out, of ranks that another file is of: nccl_trace_rank_5."* ]] || show
+    refuses "--out draws traces" "$EVENLOAD" trace-stats n --out o
     head -c 700 n/a/nccl_trace_rank_0 >n/a/cut && mv n/a/cut n/a/nccl_trace_rank_0
     refuses "nccl_trace_rank_0: byte " "$EVENLOAD" trace-stats n
     printf '{"entries": 3, "pg_config": {}}' >rank_0.json
