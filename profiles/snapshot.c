@@ -333,19 +333,10 @@ enum el_status el_snapshot_read(const uint8_t *data, size_t size, const char *na
 
 enum el_status el_snapshot_read_file(const char *path, struct el_snapshot *snapshot_p)
 {
-    FILE *file;
-    uint8_t *data = NULL;
-    size_t n = 0, room = 0, got = 1;
-    EL_TRY(el_file_stream("", path, FILE_MAX, &file));
-    enum el_status status = EL_OK;
-    for (; status == EL_OK && got > 0; n += got) {
-        if (n > (size_t)FILE_MAX || !EL_GROW(data, room, n + (1 << 16)))
-            status = el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", el_path_tail(path));
-        got = status == EL_OK ? fread(data + n, 1, room - n, file) : 0;
-    }
-    if (status == EL_OK && ferror(file)) status = el_fail_errno("%s", el_path_tail(path));
-    fclose(file);
-    if (status == EL_OK) status = el_snapshot_read(data, n, el_path_tail(path), snapshot_p);
+    char *data;
+    size_t n;
+    EL_TRY(el_file_read(path, FILE_MAX, &data, &n));
+    enum el_status status = el_snapshot_read((const uint8_t *)data, n, el_path_tail(path), snapshot_p);
     free(data);
     return status;
 }

@@ -1,5 +1,5 @@
-/* Two lanes of the last steps: without workers, and with the recommended number (else the largest that was measured).
- */
+/* The last steps in time, in two rows: without workers, and with the recommended number of them (else the largest that
+ * was measured). */
 #include <math.h>
 #include <string.h>
 

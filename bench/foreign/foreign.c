@@ -248,21 +248,11 @@ enum el_status el_foreign_parse(const char *text, const char *name, json_t **doc
 
 static enum el_status read_text(const char *path, char **text_p)
 {
-    FILE *file;
-    char *text = NULL;
-    size_t n = 0, room = 0, got = 1;
-    EL_TRY(el_file_stream("", path, FILE_MAX, &file));
-    for (; got > 0; n += got) {
-        if (!EL_GROW(text, room, n + 65536)) break;
-        got = fread(text + n, 1, room - n - 1, file);
-    }
-    bool whole = got == 0 && !ferror(file);
-    fclose(file);
-    if (!whole) free(text);
-    if (!whole) return el_fail_errno("%s", el_path_tail(path));
+    char *text;
+    size_t n;
+    EL_TRY(el_file_read(path, FILE_MAX, &text, &n));
     for (size_t i = 0; i < n; i++)
         if (text[i] == 0) text[i] = ' ';
-    text[n] = 0;
     *text_p = text;
     return EL_OK;
 }

@@ -236,7 +236,7 @@ static void devices_text(const json_t *trial, char text[EL_TITLE_BYTES])
         snprintf(text, EL_TITLE_BYTES, "%d device%s", n, s);
 }
 
-/* Of the first key that the trial has: older records lack some. */
+/* The text at the first key, or at the second one in records that lack it. */
 static const char *text_at(const json_t *trial, const char *const keys[2])
 {
     const char *text = el_json_text(trial, keys[0], NULL);

@@ -117,7 +117,8 @@ static enum el_status add_folder(const char *folder, struct el_traces *traces)
     }
     if (status == EL_OK && traces->n == 0)
         status = el_fail(EL_ERR_INVALID,
-                         "%s: no .json and no .json.gz is in it%s; give a folder of traces (as run --trace writes)",
+                         "%s: no .json and no .json.gz is in it%s; give a folder of traces (as run --trace writes), or "
+                         "of flight recorder dumps, whose names end with the rank",
                          folder, json_array_size(paths) ? " that has traceEvents" : "");
     json_decref(paths);
     return status;

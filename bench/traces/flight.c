@@ -400,24 +400,6 @@ static int64_t rank_of(const char *name)
     return digits > 0 && digits < 7 ? strtoll(name + n - digits, NULL, 10) : -1;
 }
 
-static enum el_status read_file(const char *path, char **data_p, size_t *n_p)
-{
-    FILE *file;
-    size_t n = 0, room = 0, got = 1;
-    char *data = NULL;
-    EL_TRY(el_file_stream("", path, FILE_MAX, &file));
-    enum el_status status = EL_OK;
-    for (; status == EL_OK && got > 0; n += got) {
-        if (!EL_GROW(data, room, n + (1 << 16))) status = el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", path);
-        got = status == EL_OK ? fread(data + n, 1, room - n, file) : 0;
-    }
-    if (status == EL_OK && ferror(file)) status = el_fail_errno("%s", path);
-    fclose(file);
-    if (status != EL_OK) free(data);
-    *data_p = data, *n_p = n;
-    return status;
-}
-
 /* By its first bytes: folders of traces hold gigabytes. */
 static bool looks_like_dump(const char *path)
 {
@@ -452,7 +434,7 @@ static enum el_status add_file(const char *path, struct el_flight *flight)
         if (!twin) json_array_append_new(flight->left_out, el_json_string(name));
         return EL_OK;
     }
-    EL_TRY(read_file(path, &data, &n));
+    EL_TRY(el_file_read(path, FILE_MAX, &data, &n));
     enum el_status status = el_flight_parse(data, n, name, rank, flight);
     free(data);
     return status;

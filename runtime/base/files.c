@@ -1,6 +1,7 @@
 /* A file is written under a random, new temporary name and renamed, so that a reader never sees half of it and no
  * foreign link is followed. It gets the name when all is written (O_TMPFILE), without that at once. */
 #include "runtime/base/files.h"
+#include "runtime/base/grow.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -90,6 +91,31 @@ enum el_status el_file_stream(const char *what, const char *path, int64_t most_b
         return status;
     }
     *stream_p = stream;
+    return EL_OK;
+}
+
+enum el_status el_file_read(const char *path, int64_t most_bytes, char **data_p, size_t *n_p)
+{
+    enum { CHUNK_BYTES = 1 << 16 };
+    FILE *file;
+    char *data = NULL;
+    size_t n = 0, room = 0, got = 1;
+    EL_TRY(el_file_stream("", path, most_bytes, &file));
+    enum el_status status = EL_OK;
+    for (; status == EL_OK && got > 0; n += got) {
+        if (n > (size_t)most_bytes || !EL_GROW(data, room, n + CHUNK_BYTES + 1))
+            status = el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for its bytes", el_path_tail(path));
+        got = status == EL_OK ? fread(data + n, 1, room - n - 1, file) : 0;
+    }
+    if (status == EL_OK && ferror(file)) status = el_fail_errno("%s", el_path_tail(path));
+    fclose(file);
+    if (status != EL_OK) {
+        free(data);
+        return status;
+    }
+    data[n] = 0;
+    *data_p = data;
+    *n_p = n;
     return EL_OK;
 }
 

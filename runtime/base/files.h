@@ -26,6 +26,8 @@ bool el_folder_remove(const char *path, bool (*is_ours)(const char *name));
 enum el_status el_file_open(const char *what, const char *path, int64_t most_bytes, int *file_p);
 /* The same as a stream; the caller closes it. */
 enum el_status el_file_stream(const char *what, const char *path, int64_t most_bytes, FILE **stream_p);
+/* The whole file and a zero behind it, to be freed. Errors: as above, EL_ERR_HOST_MEMORY, with the path's tail. */
+enum el_status el_file_read(const char *path, int64_t most_bytes, char **data_p, size_t *n_p);
 const char *el_path_tail(const char *path);
 
 /* The rest of the first line that begins with `key`, cut to `bytes`. false, and "": no such line or file. */

@@ -10,7 +10,7 @@ is() { # KIND "SENTENCE'S BEGIN" [RANKS [FORM]]: what is made of made dumps
     python3 "$FLIGHT" "$1" d "${@:3}"
     run --separate-stderr "$EVENLOAD" trace-stats d --json
     printf '%s' "$output" >d.json
-    [[ $status -eq 0 && -z $stderr && $(json d.json 'd["cause"]["sentence"]') == "$2"* ]] || { show; json d.json 'd["cause"]'; }
+    [[ $status -eq 0 && -z $stderr && $(json d.json 'd["cause"]["sentence"]') == "$2"* ]] || { json d.json 'd["cause"]' && show; }
 }
 
 @test "what a job hangs in: absent, dead, another size, another order, not begun, a message" {
