@@ -133,7 +133,7 @@ static const struct el_command_row commands[] = {
      "  evenload watch --out results/train --quiet -- python train.py\n",
      el_cmd_watch},
     {EL_CMD_TRACE_STATS, OTHERS, "which rank is late in PyTorch's traces, and which one a job that hangs waits for",
-     "DIR|FILE [DIR|FILE] [--out DIR] [--json]",
+     "DIR|FILE [DIR|FILE] [--without LIST] [--merge FILE] [--out DIR] [--json]",
      "Read traces of PyTorch's profiler (Kineto), yours or those of 'run --trace': how much communication is exposed, "
      "how much is hidden behind computation, and how long each device is idle; which rank is late and who waits for "
      "it, or that it is the wire. DIR: one file per rank, .json or .json.gz. With two: where the step's time went from "
@@ -141,6 +141,8 @@ static const struct el_command_row commands[] = {
      "collective that the others wait in, or called another one.",
      "  evenload trace-stats log/my-job\n"
      "  evenload trace-stats log/my-job --out late    a picture too: each rank in each step\n"
+     "  evenload trace-stats log/my-job --without all     the step without each cause of time\n"
+     "  evenload trace-stats log/my-job --merge job.json.gz     all ranks on one page of Perfetto\n"
      "  evenload trace-stats dumps              nccl_trace_rank_0, ... of a job that hangs\n"
      "  evenload trace-stats log/yesterday log/today --out changed\n"
      "  evenload run --mode ddp --trace traces && evenload trace-stats traces\n",

@@ -1,16 +1,14 @@
 /* Reads a trace event by event. */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "profiles/gzip.h"
 #include "profiles/json_scan.h"
 #include "profiles/kineto.h"
+#include "profiles/kineto_calls.h"
 #include "profiles/kineto_names.h"
 #include "runtime/base/files.h"
 #include "runtime/base/grow.h"
@@ -21,8 +19,6 @@ struct el_kineto_event {
     int64_t correlation, device, external_id; /* from its arguments; -1: none */
 };
 
-static void kineto_call_argument(struct el_kineto_call *call, struct el_scan_text key, struct el_scan_text value);
-
 #define UNPACKED_ALWAYS ((uint64_t)64 << 20)
 #define UNPACKED_MAX    ((uint64_t)4 << 30)
 
@@ -32,24 +28,15 @@ static bool ends(const char *text, const char *with)
     return n >= m && strcmp(text + n - m, with) == 0;
 }
 
-static pid_t begin_gzip(int packed, FILE **from_p)
-{
-    int ends_of[2];
-    if (pipe2(ends_of, O_CLOEXEC) != 0) return -1;
-    *from_p = fdopen(ends_of[0], "r");
-    pid_t child = *from_p ? fork() : -1;
-    if (child == 0) {
-        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); /* its exit status is enough */
-        dup2(packed, STDIN_FILENO);
-        dup2(ends_of[1], STDOUT_FILENO);
-        if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
-        execlp("gzip", "gzip", "-dcq", (char *)NULL);
-        _exit(127);
-    }
-    close(ends_of[1]);
-    if (child < 0) *from_p ? fclose(*from_p) : close(ends_of[0]);
-    return child;
-}
+/* What is made of a stream. */
+struct reading {
+    const char *named;
+    struct el_kineto_trace *trace_p;
+    enum el_status (*each)(void *of, struct el_scan_text event); /* NULL: a trace is */
+    void *of;
+};
+
+static enum el_status read_stream(FILE *file, uint64_t most_bytes, const char *name, const struct reading *reading);
 
 static uint64_t most_of(int packed)
 {
@@ -59,32 +46,36 @@ static uint64_t most_of(int packed)
     return most < UNPACKED_MAX ? most : UNPACKED_MAX;
 }
 
-/* If the trace is refused early, the closed pipe ends gzip. */
-static enum el_status read_packed(const char *name, int packed, struct el_kineto_trace *trace_p)
+/* A trace that is refused is not damaged. */
+static enum el_status read_packed(const char *name, int packed, const struct reading *reading)
 {
-    FILE *from;
-    int ended = 0;
-    pid_t child = begin_gzip(packed, &from);
-    if (child < 0) return el_fail_errno("%s: gzip", name);
-    enum el_status status = el_kineto_read(from, most_of(packed), name, trace_p);
-    bool whole = feof(from);
-    fclose(from);
-    while (waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
-    int code = whole && WIFEXITED(ended) ? WEXITSTATUS(ended) : 0; /* a trace that we refused is not damaged */
-    if (code == 0) return status;
-    if (status == EL_OK) el_kineto_free(trace_p);
-    if (code == 127) return el_fail(EL_ERR_ABSENT, "%s: gzip is not installed; unpack it first", name);
-    return el_fail(EL_ERR_INVALID, "%s: gzip cannot unpack it: the file is damaged", name);
+    struct el_gzip gzip;
+    EL_TRY(el_gzip_begin(name, packed, false, &gzip));
+    enum el_status status = read_stream(gzip.stream, most_of(packed), name, reading);
+    enum el_status unpacked = el_gzip_end(&gzip, feof(gzip.stream) != 0);
+    if (unpacked == EL_OK) return status;
+    if (status == EL_OK && reading->trace_p) el_kineto_free(reading->trace_p);
+    return unpacked;
 }
 
-enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *trace_p)
+static enum el_status read_file(const char *path, const struct reading *reading)
 {
     FILE *file;
     EL_TRY(el_file_stream("", path, INT64_MAX, &file));
-    enum el_status status = ends(path, ".gz") ? read_packed(el_path_tail(path), fileno(file), trace_p)
-                                              : el_kineto_read(file, UINT64_MAX, path, trace_p);
+    enum el_status status = ends(path, ".gz") ? read_packed(el_path_tail(path), fileno(file), reading)
+                                              : read_stream(file, UINT64_MAX, path, reading);
     fclose(file);
     return status;
+}
+
+enum el_status el_kineto_read_file(const char *path, const char *named, struct el_kineto_trace *trace_p)
+{
+    return read_file(path, &(struct reading){.named = named, .trace_p = trace_p});
+}
+
+enum el_status el_kineto_each(const char *path, enum el_status (*each)(void *of, struct el_scan_text event), void *of)
+{
+    return read_file(path, &(struct reading){.each = each, .of = of});
 }
 
 static int64_t kineto_event_device(const struct el_kineto_event *event)
@@ -123,89 +114,9 @@ static bool kineto_event_arguments(struct el_kineto_event *event, struct el_kine
         if (el_scan_is(key, "correlation")) el_scan_whole(value, &event->correlation);
         if (el_scan_is(key, "device")) el_scan_whole(value, &event->device);
         if (el_scan_is(key, "External id")) el_scan_whole(value, &event->external_id);
-        if (call) kineto_call_argument(call, key, value);
+        if (call) el_kineto_call_argument(call, key, value);
     }
     return more == 0;
-}
-
-static struct el_kineto_call kineto_call_none(void)
-{
-    return (struct el_kineto_call){.device = -1,
-                                   .external_id = -1,
-                                   .correlation = -1,
-                                   .verb = EL_COMM_VERB_COUNT,
-                                   .sequence = -1,
-                                   .step = -1,
-                                   .size = -1,
-                                   .rank = -1,
-                                   .src = -1,
-                                   .dst = -1};
-}
-
-/* "[[2, 3], [4]]": 10. */
-static double elements_of(struct el_scan_text dims)
-{
-    double sum = 0, product = 1, number = 0;
-    bool in_number = false, any = false;
-    for (size_t i = 0; i < dims.n; i++) {
-        char c = dims.at[i];
-        bool digit = c >= '0' && c <= '9';
-        if (digit) number = number * 10 + (c - '0');
-        if (!digit && in_number) {
-            product *= number;
-            number = 0;
-            any = true;
-        }
-        if (c == ']' && any) {
-            sum += product;
-            product = 1;
-            any = false;
-        }
-        in_number = digit;
-    }
-    return sum;
-}
-
-static struct el_scan_text first_string(struct el_scan_text list)
-{
-    size_t n = 0;
-    if (list.n < 4 || list.at[0] != '[' || list.at[1] != '"') return (struct el_scan_text){"", 0};
-    while (n + 2 < list.n && list.at[n + 2] != '"') n++;
-    return (struct el_scan_text){list.at + 2, n};
-}
-
-static void kineto_call_argument(struct el_kineto_call *call, struct el_scan_text key, struct el_scan_text value)
-{
-    int64_t whole, peer = -1;
-    struct el_scan_text text = el_scan_string(value);
-    const struct {
-        const char *key;
-        int64_t *to;
-    } numbers[] = {{"Seq", &call->sequence}, {"Group size", &call->size}, {"Rank", &call->rank},
-                   {"Src Rank", &call->src}, {"Dst Rank", &call->dst},    {"Peer", &peer}};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (el_scan_is(key, numbers[i].key) && el_scan_whole(value, &whole) && whole >= 0) *numbers[i].to = whole;
-    if (peer >= 0) call->peer_given = true, call->dst = peer;
-    if (el_scan_is(key, "Collective name")) call->verb = el_kineto_verb(text);
-    bool group = el_scan_is(key, "Process Group Name");
-    if (group) call->local = el_scan_is(text, "local");
-    if (group || el_scan_is(key, "Process Group Ranks"))
-        call->group ^= el_hash(el_hash(EL_HASH_BEGIN, key.at, key.n), text.at, text.n);
-    if (el_scan_is(key, "dtype")) call->element_bytes = el_kineto_type_bytes(text);
-    if (el_scan_is(key, "Input type")) call->element_bytes = el_kineto_type_bytes(first_string(value));
-    if (el_scan_is(key, "sent bytes") && el_scan_whole(value, &whole)) call->sent_bytes = (double)whole;
-    double elements = 0;
-    if ((el_scan_is(key, "In msg nelems") || el_scan_is(key, "Out msg nelems")) && el_scan_whole(value, &whole))
-        elements = (double)whole;
-    bool dims = el_scan_is(key, "Input Dims");
-    if (dims) elements = elements_of(value);
-    call->is_part |= dims;
-    if (elements > call->elements) call->elements = elements;
-}
-
-static void kineto_call_name(struct el_kineto_call *call, struct el_scan_text name)
-{
-    if (call->verb == EL_COMM_VERB_COUNT) call->verb = el_kineto_verb(name);
 }
 
 static int by_number(const void *a, const void *b)
@@ -232,69 +143,10 @@ static void kineto_steps_finish(struct el_kineto_trace *trace)
     if (n) qsort(trace->steps, n, sizeof *trace->steps, by_step_begin);
 }
 
-static int by_begin(const void *a, const void *b)
-{
-    const struct el_kineto_call *x = a, *y = b;
-    return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
-}
-
-static int by_id(const void *a, const void *b)
-{
-    const struct el_kineto_call *x = a, *y = b;
-    return (x->external_id > y->external_id) - (x->external_id < y->external_id);
-}
-
-/* In older PyTorch a kernel's event has only its announcement's id. */
-static void ask_announced(struct el_kineto_call *call, const struct el_kineto_call *announced, size_t n)
-{
-    const struct el_kineto_call *of = NULL;
-    if (n && call->group == 0 && call->sequence < 0 && call->external_id >= 0)
-        of = bsearch(call, announced, n, sizeof *announced, by_id);
-    if (!of) return;
-    struct el_kineto_call own = *call;
-    *call = *of;
-    call->device = own.device;
-    call->span = own.span;
-    if (call->verb == EL_COMM_VERB_COUNT) call->verb = own.verb;
-}
-
-static void conclude(struct el_kineto_call *call, const struct el_kineto_trace *trace)
-{
-    bool receives = call->verb == EL_COMM_RECV;
-    if (call->size < 0) call->size = trace->world;
-    if (call->rank < 0) call->rank = trace->rank;
-    if (call->verb != EL_COMM_VERB_COUNT && !el_comm_verb_row(call->verb)->is_link) call->src = call->dst = -1;
-    if (call->peer_given && receives) call->src = call->dst, call->dst = call->rank;
-    if (call->peer_given && call->verb == EL_COMM_SEND) call->src = call->rank;
-    call->bytes = call->elements * call->element_bytes;
-    bool whole = call->verb == EL_COMM_ALL_GATHER && call->is_part && call->size > 0;
-    if (whole) call->bytes *= (double)call->size;
-}
-
-/* A trace with devices keeps only theirs. */
-static void kineto_calls_finish(struct el_kineto_trace *trace, struct el_kineto_call *announced, size_t n_announced)
-{
-    size_t n = 0, at = 0;
-    if (n_announced) qsort(announced, n_announced, sizeof *announced, by_id);
-    for (size_t i = 0; i < trace->n_calls; i++) {
-        struct el_kineto_call *call = &trace->calls[i];
-        if (call->device < 0 && !trace->cpu_only) continue;
-        ask_announced(call, announced, n_announced);
-        conclude(call, trace);
-        trace->calls[n++] = *call;
-    }
-    trace->n_calls = n;
-    if (n) qsort(trace->calls, n, sizeof *trace->calls, by_begin);
-    for (size_t i = 0; i < n; i++) {
-        while (at < trace->n_steps && trace->steps[at].span.end_ns <= trace->calls[i].span.begin_ns) at++;
-        bool inside = at < trace->n_steps && trace->steps[at].span.begin_ns <= trace->calls[i].span.begin_ns;
-        if (inside) trace->calls[i].step = trace->steps[at].number;
-    }
-}
-
 struct work {
     int64_t device, correlation; /* -1: none */
-    int class;
+    int class;                   /* below 0: it only has a name */
+    bool named;
     struct el_span span;
 };
 struct launch {
@@ -304,7 +156,8 @@ struct launch {
 struct host_op {
     struct el_span span;
     uint32_t thread;
-    int32_t class;
+    int8_t class;
+    bool named;
 };
 
 struct reader {
@@ -318,8 +171,9 @@ struct reader {
     struct el_kineto_call *announced; /* by record_param_comms */
     size_t n_announced, announced_room;
     int64_t steps_end_ns;
-    struct el_kineto_lane *named; /* lanes with only a name */
-    size_t n_named, named_room;
+    struct el_kineto_lane *called; /* lanes with only a name */
+    size_t n_called, called_room;
+    const struct reading *reading;
 };
 
 /* A host's sets are united from this many spans on. */
@@ -354,19 +208,26 @@ static enum el_status note_step(struct reader *reader, struct el_scan_text name,
 }
 
 /* Uniting now and then keeps a host's nested ops small. */
-static enum el_status count(struct reader *reader, const struct work *work)
+static enum el_status add_span(const struct reader *reader, struct el_intervals *set, struct el_span span)
 {
-    struct el_kineto_lane *lane = lane_of(reader->trace, work->device);
-    if (!lane) return el_fail(EL_ERR_INVALID, "%s: more than %d devices", reader->scan.name, EL_KINETO_LANES_MAX - 1);
-    struct el_intervals *set = &lane->sets[work->class];
-    lane->counts[work->class]++;
     if (set->n >= UNITED_FROM && set->n == set->room) {
         el_intervals_unite(set);
         set->failed |= set->n > set->room / 2 && !EL_GROW(set->spans, set->room, set->room + 1);
     }
-    el_intervals_add(set, work->span);
-    if (set->failed) return fail_memory(reader);
-    return EL_OK;
+    el_intervals_add(set, span);
+    return set->failed ? fail_memory(reader) : EL_OK;
+}
+
+static enum el_status count(struct reader *reader, const struct work *work)
+{
+    struct el_kineto_lane *lane = lane_of(reader->trace, work->device);
+    if (!lane) return el_fail(EL_ERR_INVALID, "%s: more than %d devices", reader->scan.name, EL_KINETO_LANES_MAX - 1);
+    if (work->named) EL_TRY(add_span(reader, &lane->named, work->span));
+    if (work->class < 0) return EL_OK;
+    if (reader->reading->named && !work->named && work->class == EL_KINETO_COMPUTE)
+        EL_TRY(add_span(reader, &lane->others, work->span));
+    lane->counts[work->class]++;
+    return add_span(reader, &lane->sets[work->class], work->span);
 }
 
 static enum el_status keep_call(struct reader *reader, const struct el_kineto_call *call, bool announces)
@@ -384,6 +245,7 @@ static enum el_status keep_call(struct reader *reader, const struct el_kineto_ca
 static enum el_status keep_work(struct reader *reader, struct work work)
 {
     if (work.device < 0) return work.class < 0 ? EL_OK : count(reader, &work);
+    if (work.class < 0 && !work.named) return EL_OK;
     if (!EL_GROW(reader->works, reader->works_room, reader->n_works + 1)) return fail_memory(reader);
     reader->works[reader->n_works++] = work;
     return EL_OK;
@@ -392,7 +254,7 @@ static enum el_status keep_work(struct reader *reader, struct work work)
 static enum el_status keep_host_op(struct reader *reader, const struct work *work, struct el_scan_text thread)
 {
     struct host_op op = {work->span, (uint32_t)el_hash(EL_HASH_BEGIN, thread.n ? thread.at : "", thread.n),
-                         work->class};
+                         (int8_t)work->class, work->named};
     if (reader->n_works) return EL_OK; /* the host only issues what the devices do */
     if (!EL_GROW(reader->host_ops, reader->host_ops_room, reader->n_host_ops + 1)) return fail_memory(reader);
     reader->host_ops[reader->n_host_ops++] = op;
@@ -413,15 +275,21 @@ static enum el_status note_name(struct reader *reader, const struct el_kineto_ev
     if (el_scan_member(&rest, &key, &value) <= 0) return EL_OK;
     value = el_scan_string(value);
     snprintf(lane.name, sizeof lane.name, "%.*s", (int)(value.n < sizeof lane.name ? value.n : 0), value.at);
-    if (!EL_GROW(reader->named, reader->named_room, reader->n_named + 1)) return fail_memory(reader);
-    reader->named[reader->n_named++] = lane;
+    if (!EL_GROW(reader->called, reader->called_room, reader->n_called + 1)) return fail_memory(reader);
+    reader->called[reader->n_called++] = lane;
     return EL_OK;
+}
+
+static bool is_named(const struct reader *reader, struct el_scan_text name)
+{
+    const char *named = reader->reading->named;
+    return named && name.n && memmem(name.at, name.n, named, strlen(named));
 }
 
 static enum el_status take_event(struct reader *reader, struct el_scan_text text)
 {
     struct el_kineto_event event;
-    struct el_kineto_call call = kineto_call_none();
+    struct el_kineto_call call = el_kineto_call_none();
     if (!kineto_event_fields(text, &event))
         return el_scan_fail(&reader->scan, reader->scan.position, "an event that is no JSON");
     if (el_scan_is(event.ph, "M")) return note_name(reader, &event);
@@ -442,7 +310,12 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
     if (!el_scan_thousandths(event.ts, &work.span.begin_ns) || !el_scan_thousandths(event.dur, &length_ns))
         return work.class < 0 ? EL_OK : el_scan_fail(&reader->scan, reader->scan.position, "an event without a time");
     work.span.end_ns = work.span.begin_ns + length_ns;
-    work.device = on_device < 0 ? -1 : kineto_event_device(&event);
+    work.named = is_named(reader, event.name);
+    const bool annotates = work.named && el_scan_is(event.cat, "gpu_user_annotation");
+    if (work.named && on_host == EL_KINETO_NO_WORK && el_scan_is(event.cat, "user_annotation"))
+        on_host = work.class = EL_KINETO_CONTAINER;
+    if (el_scan_begins(event.name, "enumerate(DataLoader)")) EL_TRY(add_span(reader, &reader->trace->loads, work.span));
+    work.device = on_device < 0 && !annotates ? -1 : kineto_event_device(&event);
     work.correlation = event.correlation;
     if (on_device < 0) EL_TRY(note_step(reader, event.name, work.span));
     if (on_device < 0 && work.correlation >= 0) {
@@ -450,7 +323,7 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
         reader->launches[reader->n_launches++] = (struct launch){work.correlation, work.span.begin_ns};
     }
     if (calls) {
-        kineto_call_name(&call, event.name);
+        el_kineto_call_name(&call, event.name);
         call.device = work.device;
         call.span = work.span;
         call.external_id = event.external_id;
@@ -500,14 +373,15 @@ enum { NESTED_MAX = 256 };
 /* An op's own time, without that of the ops within it. */
 struct nest {
     struct host_op op[NESTED_MAX];
-    size_t depth;
+    size_t depth, n_named;
     int64_t from_ns; /* what is before is told */
 };
 
 static enum el_status tell_own(struct reader *reader, struct nest *nest, int64_t to_ns)
 {
     const struct host_op *op = &nest->op[nest->depth - 1];
-    const struct work work = {.device = -1, .class = op->class, .span = {nest->from_ns, to_ns}};
+    const struct work work = {
+        .device = -1, .class = op->class, .named = nest->n_named > 0, .span = {nest->from_ns, to_ns}};
     const bool any = op->class == EL_KINETO_COMPUTE && to_ns > nest->from_ns;
     if (to_ns > nest->from_ns) nest->from_ns = to_ns;
     return any ? count(reader, &work) : EL_OK;
@@ -515,20 +389,24 @@ static enum el_status tell_own(struct reader *reader, struct nest *nest, int64_t
 
 static enum el_status leave(struct reader *reader, struct nest *nest, int64_t before_ns)
 {
-    for (; nest->depth && nest->op[nest->depth - 1].span.end_ns <= before_ns; nest->depth--)
+    for (; nest->depth && nest->op[nest->depth - 1].span.end_ns <= before_ns; nest->depth--) {
         EL_TRY(tell_own(reader, nest, nest->op[nest->depth - 1].span.end_ns));
+        nest->n_named -= nest->op[nest->depth - 1].named;
+    }
     return EL_OK;
 }
 
 /* An op that does not lie within the one before it (rounded times, no thread ids) counts whole. */
 static enum el_status enter(struct reader *reader, struct nest *nest, const struct host_op *op)
 {
-    const struct work whole = {.device = -1, .class = op->class, .span = op->span};
+    const struct work whole = {.device = -1, .class = op->class, .named = op->named, .span = op->span};
     EL_TRY(leave(reader, nest, op->span.begin_ns));
+    if (op->named) EL_TRY(count(reader, &(struct work){.device = -1, .class = -1, .named = true, .span = op->span}));
     if (nest->depth == NESTED_MAX || (nest->depth && op->span.end_ns > nest->op[nest->depth - 1].span.end_ns))
         return op->class == EL_KINETO_COMPUTE ? count(reader, &whole) : EL_OK;
     if (nest->depth) EL_TRY(tell_own(reader, nest, op->span.begin_ns));
     nest->op[nest->depth++] = *op;
+    nest->n_named += op->named;
     nest->from_ns = op->span.begin_ns;
     return EL_OK;
 }
@@ -578,7 +456,10 @@ static enum el_status take_events(struct reader *reader)
     }
     for (;;) {
         EL_TRY(el_scan_value(scan));
-        if (*scan->value == '{') EL_TRY(take_event(reader, (struct el_scan_text){scan->value, scan->n}));
+        const struct el_scan_text event = {scan->value, scan->n};
+        if (*scan->value == '{')
+            EL_TRY(reader->reading->each ? reader->reading->each(reader->reading->of, event)
+                                         : take_event(reader, event));
         char next = el_scan_take(scan);
         if (next == ']') return EL_OK;
         if (next != ',') return el_scan_fail(scan, scan->position, "no , or ]");
@@ -619,18 +500,19 @@ static enum el_status take_member(struct reader *reader)
 {
     struct el_scan *scan = &reader->scan;
     struct el_kineto_trace *trace = reader->trace;
-    enum { OTHER, EVENTS, INFO, BASE, CLOCK } what = OTHER;
-    static const char *const names[] = {"", "\"traceEvents\"", "\"distributedInfo\"", "\"baseTimeNanoseconds\"",
-                                        "\"clock\""};
+    enum { OTHER, EVENTS, INFO, BASE, CLOCK, MERGED } what = OTHER;
+    static const char *const names[] = {"",      "traceEvents",   "distributedInfo", "baseTimeNanoseconds",
+                                        "clock", EL_KINETO_MERGED};
     EL_TRY(el_scan_value(scan));
-    for (int i = EVENTS; i <= CLOCK; i++)
-        if (el_scan_is((struct el_scan_text){scan->value, scan->n}, names[i])) what = i;
+    for (int i = EVENTS; i <= MERGED; i++)
+        if (el_scan_is(el_scan_string((struct el_scan_text){scan->value, scan->n}), names[i])) what = i;
     if (*scan->value != '"' || el_scan_take(scan) != ':')
         return el_scan_fail(scan, scan->position, "no name of a member");
     if (what == EVENTS && el_scan_look(scan) == '[') return take_events(reader);
     EL_TRY(el_scan_value(scan));
     const struct el_scan_text value = {scan->value, scan->n};
     if (what == INFO) take_info(trace, value);
+    trace->foreign |= what == MERGED;
     if (what == BASE && (!el_scan_whole(value, &trace->base_ns) || llabs(trace->base_ns) > BASE_MAX))
         trace->base_ns = 0;
     if (what == CLOCK) trace->common_clock = el_scan_is(value, "\"" EL_KINETO_COMMON_CLOCK "\"");
@@ -655,6 +537,7 @@ static enum el_status take_document(struct reader *reader)
     }
     for (char next = ','; next == ',';) {
         EL_TRY(take_member(reader));
+        if (reader->trace->foreign) return EL_OK;
         next = el_scan_take(scan);
         if (next != ',' && next != '}') return el_scan_fail(scan, scan->position, "no , or }");
     }
@@ -671,16 +554,18 @@ static int by_device(const void *a, const void *b)
 static void free_lane(struct el_kineto_lane *lane)
 {
     for (int c = 0; c < EL_KINETO_CLASSES; c++) el_intervals_free(&lane->sets[c]);
+    el_intervals_free(&lane->named);
+    el_intervals_free(&lane->others);
 }
 
 /* Host lanes only issued the work if there are devices. */
 static void finish_lanes(const struct reader *reader)
 {
     struct el_kineto_trace *trace = reader->trace;
-    for (size_t i = 0; i < reader->n_named; i++)
+    for (size_t i = 0; i < reader->n_called; i++)
         for (size_t l = 0; l < trace->n_lanes; l++)
-            if (trace->lanes[l].device == reader->named[i].device)
-                snprintf(trace->lanes[l].name, sizeof trace->lanes[l].name, "%s", reader->named[i].name);
+            if (trace->lanes[l].device == reader->called[i].device)
+                snprintf(trace->lanes[l].name, sizeof trace->lanes[l].name, "%s", reader->called[i].name);
     qsort(trace->lanes, trace->n_lanes, sizeof *trace->lanes, by_device);
     trace->cpu_only = trace->n_lanes == 1 && trace->lanes[0].device < 0;
     if (trace->cpu_only || trace->lanes[0].device >= 0) return;
@@ -688,43 +573,57 @@ static void finish_lanes(const struct reader *reader)
     memmove(trace->lanes, trace->lanes + 1, --trace->n_lanes * sizeof *trace->lanes);
 }
 
-enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, struct el_kineto_trace *trace_p)
+/* `reader` has taken all events. */
+static enum el_status finish_trace(struct reader *reader)
+{
+    struct el_kineto_trace *trace = reader->trace;
+    if (trace->foreign) return EL_OK;
+    EL_TRY(count_works(reader));
+    if (trace->n_lanes == 0)
+        return el_fail(EL_ERR_INVALID, "%s: none of its events is counted: no kernel, copy or cpu_op",
+                       reader->scan.name);
+    finish_lanes(reader);
+    el_kineto_calls_finish(trace, reader->announced, reader->n_announced);
+    return EL_OK;
+}
+
+static enum el_status read_stream(FILE *file, uint64_t most_bytes, const char *name, const struct reading *reading)
 {
     struct el_kineto_trace trace = {.rank = -1,
                                     .world = -1,
                                     .groups = -1,
                                     .smallest_group = -1,
                                     .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
-    struct reader reader = {.trace = &trace, .steps_end_ns = INT64_MIN};
+    struct reader reader = {.trace = &trace, .reading = reading, .steps_end_ns = INT64_MIN};
     reader.scan.file = file;
     reader.scan.name = name;
     reader.scan.most = most_bytes;
     enum el_status status = trace.lanes ? take_document(&reader) : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
     if (status == EL_OK && !el_scan_rest(&reader.scan)) status = EL_ERR_INVALID; /* damage near the end */
-    if (status == EL_OK) status = count_works(&reader);
+    if (status == EL_OK && !reading->each) status = finish_trace(&reader);
     el_scan_free(&reader.scan);
     free(reader.works);
     free(reader.host_ops);
     free(reader.launches);
-    if (status == EL_OK && trace.n_lanes == 0 && !trace.foreign)
-        status = el_fail(EL_ERR_INVALID, "%s: none of its events is counted: no kernel, copy or cpu_op", name);
-    if (status == EL_OK && trace.foreign) {
-        *trace_p = trace;
-    } else if (status == EL_OK) {
-        finish_lanes(&reader);
-        kineto_calls_finish(&trace, reader.announced, reader.n_announced);
-        *trace_p = trace;
-    } else {
-        el_kineto_free(&trace);
-    }
     free(reader.announced);
-    free(reader.named);
+    free(reader.called);
+    if (status == EL_OK && reading->trace_p)
+        *reading->trace_p = trace;
+    else
+        el_kineto_free(&trace);
     return status;
+}
+
+enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, const char *named,
+                              struct el_kineto_trace *trace_p)
+{
+    return read_stream(file, most_bytes, name, &(struct reading){.named = named, .trace_p = trace_p});
 }
 
 void el_kineto_free(struct el_kineto_trace *trace)
 {
     for (size_t i = 0; i < trace->n_lanes; i++) free_lane(&trace->lanes[i]);
+    el_intervals_free(&trace->loads);
     free(trace->lanes);
     free(trace->calls);
     free(trace->steps);

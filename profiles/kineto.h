@@ -1,6 +1,6 @@
 /* Communication in any trace of PyTorch's profiler: exposed, overlapped and idle time (docs/metrics.md).
  *
- *     el_kineto_read_file(path, &trace);               one rank
+ *     el_kineto_read_file(path, NULL, &trace);         one rank
  *     el_kineto_figures(&trace.lanes[i], &figures);    one device
  *     el_kineto_free(&trace);
  *
@@ -25,19 +25,22 @@
 #include <stdio.h>
 
 #include "profiles/intervals.h"
+#include "profiles/json_scan.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/comm.h"
 
 /* Real traces unpack to 10 to 30 times their size; more is an attack on memory. */
 enum { EL_KINETO_UNPACKED_RATIO = 50, EL_KINETO_LANES_MAX = 256 };
-#define EL_KINETO_COMMON_CLOCK "the job's" /* a trace's member "clock" */
+#define EL_KINETO_MERGED       "evenloadMerged" /* a member of what profiles/merge.h writes: foreign */
+#define EL_KINETO_COMMON_CLOCK "the job's"      /* a trace's member "clock" */
 enum el_kineto_class { EL_KINETO_COMPUTE, EL_KINETO_COMM, EL_KINETO_COPY, EL_KINETO_CLASSES };
 
 struct el_kineto_lane {
     int64_t device; /* as in the trace; -1: CPU threads */
     char name[32];  /* "cpu:0" in our traces; else "" */
     struct el_intervals sets[EL_KINETO_CLASSES];
-    size_t counts[EL_KINETO_CLASSES]; /* events */
+    struct el_intervals named, others; /* events called as the reader was asked; computation of no such one */
+    size_t counts[EL_KINETO_CLASSES];  /* events */
 };
 
 /* One device's part in a collective or message. -1: unknown. */
@@ -66,13 +69,14 @@ struct el_kineto_trace {
     int64_t smallest_group;      /* ranks in the smallest group of several; -1: not told */
     int64_t base_ns;             /* of its times, since 1970 */
     bool cpu_only;
-    bool foreign;      /* a whole JSON document without traceEvents: no lanes */
+    bool foreign;      /* a whole JSON document without traceEvents, or a merged one: no lanes */
     size_t n_doubtful; /* kernels called like collectives, of no library that is known: counted as computation */
     char doubtful[81]; /* the first one's name */
     bool common_clock; /* it declares the clock of the job's other traces */
     struct el_kineto_call *calls;
     struct el_kineto_step *steps; /* in order */
     size_t n_calls, calls_room, n_steps, steps_room;
+    struct el_intervals loads;    /* the host waits for PyTorch's DataLoader */
     struct el_kineto_lane *lanes; /* by device number */
     size_t n_lanes;
 };
@@ -84,12 +88,16 @@ struct el_kineto_figures {
     double idle_s;
 };
 
-/* Reads the whole stream (`foreign`: the caller frees it too): at most 8 MiB per value, `most_bytes` in all. */
-enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, struct el_kineto_trace *trace_p);
+/* Reads the whole stream (`foreign`: the caller frees it too): at most 8 MiB per value, `most_bytes` in all. `named`:
+ * NULL, or a piece of the names that a lane's set `named` is of: kernels and annotations of a device, or a host's. */
+enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, const char *named,
+                              struct el_kineto_trace *trace_p);
 void el_kineto_free(struct el_kineto_trace *trace);
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_kineto_figures(struct el_kineto_lane *lane, struct el_kineto_figures *figures_p);
 
 /* A regular file, .gz through gzip: at most 64 MiB or 50 times the file's size, never above 4 GiB. Blocking. Errors:
  * also EL_ERR_IO, EL_ERR_ABSENT (no gzip). */
-enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *trace_p);
+enum el_status el_kineto_read_file(const char *path, const char *named, struct el_kineto_trace *trace_p);
+/* Each event's text, an object, in the file's order, until `each` fails. Errors: as above, and its. */
+enum el_status el_kineto_each(const char *path, enum el_status (*each)(void *of, struct el_scan_text event), void *of);

@@ -7,33 +7,18 @@
 #include "runtime/base/grow.h"
 #include "runtime/base/hash.h"
 
-struct el_relate_entry {
-    uint64_t class, order; /* kind, and number within it */
-    size_t member, call;
-    int64_t step;
-    bool link, syncs;
-    struct el_span span; /* on the common clock once known */
-};
-
 struct el_relate {
     const struct el_kineto_trace *traces;
     size_t n_traces;
     struct el_relation *relation;
-    struct el_relate_entry *entries; /* by class, order and member */
+    struct el_relation_entry *entries; /* by class, order and member */
     size_t n;
-    int64_t origin_ns; /* of the entries' times */
-};
-
-struct el_relate_operation {
-    size_t first, n;    /* its entries */
-    size_t step, place; /* its step, and its number in the step */
-    int64_t latest_ns, end_ns;
 };
 
 struct el_relate_work {
     struct el_relate relate;
     int64_t *steps; /* the profiler's numbers, ascending, [relation->n_steps]; NULL: none */
-    struct el_relate_operation *runs;
+    struct el_relation_operation *runs;
     size_t n_runs, n_places;
 };
 
@@ -161,6 +146,26 @@ static void find_lines(const struct el_relate *relate, struct line *lines, struc
             found = true;
         }
     }
+    for (size_t t = 0; t < relate->n_traces; t++) {
+        struct el_relation_clock *clock = &relate->relation->clocks[t];
+        clock->known = lines[t].known || all_common;
+        clock->from_ns = lines[t].from_ns;
+        clock->base_ns = relate->traces[t].base_ns - relate->traces[0].base_ns;
+    }
+}
+
+static int64_t limited(double ns)
+{
+    return llround(fmin(fmax(ns, -1e18), 1e18));
+}
+
+int64_t el_relation_time(const struct el_relation *relation, size_t trace, int64_t ns)
+{
+    const struct el_relation_clock *clock = &relation->clocks[trace];
+    const int64_t most = (int64_t)1e18, after = ns - relation->origin_ns;
+    int64_t own = (after > most ? most : after < -most ? -most : after) + clock->base_ns;
+    double since_ns = (double)own - (double)clock->from_ns;
+    return own + limited(clock->offset_s * 1e9 + clock->drift_ppm * 1e-6 * since_ns);
 }
 
 static enum el_status relate_clocks(struct el_relate *relate)
@@ -185,7 +190,7 @@ static int compare(uint64_t a, uint64_t b)
 
 static int by_member(const void *a, const void *b)
 {
-    const struct el_relate_entry *x = a, *y = b;
+    const struct el_relation_entry *x = a, *y = b;
     if (x->class != y->class) return compare(x->class, y->class);
     if (x->member != y->member) return compare(x->member, y->member);
     return compare(x->call, y->call);
@@ -193,21 +198,21 @@ static int by_member(const void *a, const void *b)
 
 static int by_operation(const void *a, const void *b)
 {
-    const struct el_relate_entry *x = a, *y = b;
+    const struct el_relation_entry *x = a, *y = b;
     if (x->class != y->class) return compare(x->class, y->class);
     if (x->order != y->order) return compare(x->order, y->order);
     return compare(x->member, y->member);
 }
 
-static struct el_relate_entry entry_of(const struct el_relation_member *member, const struct el_kineto_call *call)
+static struct el_relation_entry entry_of(const struct el_relation_member *member, const struct el_kineto_call *call)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(call->verb);
     const uint64_t kind[] = {call->group, call->local ? member->trace + 1 : 0, row->is_link ? EL_COMM_SEND : call->verb,
                              (uint64_t)call->src, (uint64_t)call->dst};
-    return (struct el_relate_entry){.class = el_hash(EL_HASH_BEGIN, kind, sizeof kind),
-                                    .step = call->step,
-                                    .link = row->is_link,
-                                    .syncs = !row->is_link && !row->has_root};
+    return (struct el_relation_entry){.class = el_hash(EL_HASH_BEGIN, kind, sizeof kind),
+                                      .step = call->step,
+                                      .link = row->is_link,
+                                      .syncs = !row->is_link && !row->has_root};
 }
 
 static bool is_known(const struct el_kineto_call *call)
@@ -220,7 +225,7 @@ static bool is_known(const struct el_kineto_call *call)
 static bool place(const struct el_relate *relate, size_t trace, const struct el_span *span, struct el_span *to)
 {
     const int64_t most = (int64_t)1e18, base = relate->traces[trace].base_ns - relate->traces[0].base_ns;
-    int64_t begin = span->begin_ns - relate->origin_ns, length = span->end_ns - span->begin_ns;
+    int64_t begin = span->begin_ns - relate->relation->origin_ns, length = span->end_ns - span->begin_ns;
     if (llabs(begin) > most || llabs(base) > most || length < 0 || length > most) return false;
     *to = (struct el_span){begin + base, begin + base + length};
     return true;
@@ -235,7 +240,7 @@ static void collect(struct el_relate *relate)
             const struct el_kineto_call *call = &trace->calls[c];
             if (call->device != member->device) continue;
             member->n_calls++;
-            struct el_relate_entry *entry = &relate->entries[relate->n];
+            struct el_relation_entry *entry = &relate->entries[relate->n];
             struct el_span span;
             if (!is_known(call) || !place(relate, member->trace, &call->span, &span)) continue;
             *entry = entry_of(member, call);
@@ -249,7 +254,7 @@ static void collect(struct el_relate *relate)
 
 static size_t behind(const struct el_relate *relate, size_t at, bool of_member)
 {
-    const struct el_relate_entry *first = &relate->entries[at];
+    const struct el_relation_entry *first = &relate->entries[at];
     while (at < relate->n && relate->entries[at].class == first->class &&
            (!of_member || relate->entries[at].member == first->member))
         at++;
@@ -279,7 +284,7 @@ static void number(struct el_relate *relate, size_t from, size_t to, enum by by)
     const struct el_kineto_call *calls = relate->traces[member->trace].calls;
     uint64_t last = 0, same = 0;
     for (size_t i = from; i < to; i++) {
-        struct el_relate_entry *entry = &relate->entries[i];
+        struct el_relation_entry *entry = &relate->entries[i];
         uint64_t is = by == BY_SEQUENCE ? (uint64_t)calls[entry->call].sequence
                       : by == BY_STEP   ? (uint64_t)(entry->step + 1)
                                         : 0;
@@ -293,7 +298,7 @@ static enum el_status relate_match(struct el_relate *relate)
 {
     size_t n = 1;
     for (size_t t = relate->n_traces; t-- > 0; n += relate->traces[t].n_calls)
-        if (relate->traces[t].n_calls) relate->origin_ns = relate->traces[t].calls->span.begin_ns;
+        if (relate->traces[t].n_calls) relate->relation->origin_ns = relate->traces[t].calls->span.begin_ns;
     relate->entries = calloc(n, sizeof *relate->entries);
     if (!relate->entries) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu collectives of traces", n);
     collect(relate);
@@ -331,9 +336,9 @@ static void add_calls(const struct el_relate_work *w, size_t m, struct el_interv
     bool *matched = calloc(w->relate.traces[member->trace].n_calls + 1, sizeof *matched);
     sets[OUTSIDE].failed |= !matched;
     for (size_t r = 0; r < w->n_runs && matched; r++) {
-        const struct el_relate_operation *run = &w->runs[r];
+        const struct el_relation_operation *run = &w->runs[r];
         for (size_t i = run->first; i < run->first + run->n; i++) {
-            const struct el_relate_entry *entry = &w->relate.entries[i];
+            const struct el_relation_entry *entry = &w->relate.entries[i];
             const struct el_kineto_call *call = &calls[entry->call];
             if (entry->member != m) continue;
             int64_t last_ns = run->latest_ns < entry->span.end_ns ? run->latest_ns : entry->span.end_ns;
@@ -531,12 +536,12 @@ static size_t relate_step(const struct el_relate_work *w, int64_t number)
     return found ? (size_t)(found - w->steps) : SIZE_MAX;
 }
 
-static void look(struct el_relate_work *w, struct el_relate_operation *run)
+static void look(struct el_relate_work *w, struct el_relation_operation *run)
 {
     run->latest_ns = run->end_ns = INT64_MIN;
     run->step = SIZE_MAX;
     for (size_t i = run->first; i < run->first + run->n; i++) {
-        const struct el_relate_entry *entry = &w->relate.entries[i];
+        const struct el_relation_entry *entry = &w->relate.entries[i];
         if (entry->span.begin_ns > run->latest_ns) run->latest_ns = entry->span.begin_ns;
         if (entry->span.end_ns > run->end_ns) run->end_ns = entry->span.end_ns;
         size_t step = relate_step(w, entry->step);
@@ -583,7 +588,7 @@ static enum el_status list_runs(struct el_relate_work *w)
     w->runs = calloc(relate->n + 1, sizeof *w->runs);
     bool enough = used && seen && lost && w->runs;
     for (size_t from = 0, to; from < relate->n && enough; from = to) {
-        struct el_relate_operation run = {.first = from};
+        struct el_relation_operation run = {.first = from};
         bool same = from > 0 && relate->entries[from - 1].class == relate->entries[from].class;
         if (!same) {
             first_place += most;
@@ -629,7 +634,7 @@ static enum el_status fill_collectives(const struct el_relate_work *w, struct el
     size_t *index = calloc(n * n_members + 1, sizeof *index); /* own number plus 1; 0: none */
     if (!index) return fail_memory();
     for (size_t r = 0; r < w->n_runs; r++) {
-        const struct el_relate_operation *run = &w->runs[r];
+        const struct el_relation_operation *run = &w->runs[r];
         for (size_t i = run->first; i < run->first + run->n; i++) {
             size_t m = w->relate.entries[i].member, *own = &index[m * n + run->place];
             if (*own) continue;
@@ -639,7 +644,7 @@ static enum el_status fill_collectives(const struct el_relate_work *w, struct el
         }
     }
     for (size_t r = 0; r < w->n_runs; r++) {
-        const struct el_relate_operation *run = &w->runs[r];
+        const struct el_relation_operation *run = &w->runs[r];
         for (size_t i = run->first; i < run->first + run->n; i++) {
             size_t m = w->relate.entries[i].member;
             members[m].spans[run->step * members[m].n + index[m * n + run->place] - 1] = w->relate.entries[i].span;
@@ -691,12 +696,12 @@ static enum el_status list_sizes(const struct el_relate_work *w)
     size_t n = 0, kept = 0;
     if (!all) return fail_memory();
     for (size_t r = 0; r < w->n_runs; r++) {
-        const struct el_relate_operation *run = &w->runs[r];
-        const struct el_relate_entry *entry = &w->relate.entries[run->first];
+        const struct el_relation_operation *run = &w->runs[r];
+        const struct el_relation_entry *entry = &w->relate.entries[run->first];
         const struct el_kineto_call *call =
             &w->relate.traces[relation->members[entry->member].trace].calls[entry->call];
         if (entry->link) continue;
-        relation->n_operations++;
+        relation->n_collectives++;
         double transfer_s = run->end_ns > run->latest_ns ? (double)(run->end_ns - run->latest_ns) * 1e-9 : 0;
         if (call->bytes > 0)
             all[n++] = (struct el_relation_size){call->verb, (int)call->size, call->bytes, 1, transfer_s};
@@ -737,8 +742,10 @@ enum el_status el_relate(struct el_kineto_trace *traces, size_t n_traces, struct
         for (size_t i = 0; i < traces[t].n_lanes; i++)
             for (int c = 0; c < EL_KINETO_CLASSES; c++) el_intervals_unite(&traces[t].lanes[i].sets[c]);
     enum el_status status = relation.clocks ? relate(&w) : fail_memory();
-    free(w.relate.entries);
-    free(w.runs);
+    relation.entries = w.relate.entries;
+    relation.n_entries = w.relate.n;
+    relation.operations = w.runs;
+    relation.n_operations = w.n_runs;
     if (status == EL_OK)
         *relation_p = relation;
     else
@@ -753,6 +760,8 @@ void el_relation_free(struct el_relation *relation)
         free(relation->members[m].late_s);
     }
     free(relation->members);
+    free(relation->entries);
+    free(relation->operations);
     free(relation->steps);
     free(relation->clocks);
     free(relation->sizes);

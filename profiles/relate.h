@@ -24,7 +24,9 @@
 #include "profiles/ranks.h"
 
 struct el_relation_clock {
+    bool known;                 /* false: it shares no collective with a trace that is */
     double offset_s, drift_ppm; /* added to its times */
+    int64_t base_ns, from_ns;   /* its begin after the first trace's; where the drift is 0 (el_relation_time) */
     double error_s;             /* NAN: no data, or the reference (the first one) */
     size_t n_ends;
 };
@@ -59,6 +61,22 @@ struct el_relation_size {
     double transfer_s; /* median */
 };
 
+/* A member's part in a collective or message. */
+struct el_relation_entry {
+    uint64_t class, order; /* kind, and number within it: the matching's */
+    size_t member, call;   /* which of its trace's calls */
+    int64_t step;
+    bool link, syncs;
+    struct el_span span; /* el_relation_time */
+};
+
+/* One that all its members have. */
+struct el_relation_operation {
+    size_t first, n;    /* its entries */
+    size_t step, place; /* its step, and its number in the step */
+    int64_t latest_ns, end_ns;
+};
+
 struct el_relation {
     struct el_relation_member *members; /* by rank and device */
     size_t n_members, n_steps;
@@ -67,10 +85,16 @@ struct el_relation {
     bool has_steps;                   /* the profiler's; else all is one step */
     struct el_relation_clock *clocks; /* [traces] */
     struct el_relation_size *sizes;   /* by verb, then size */
-    size_t n_sizes, n_operations;     /* n_operations: matched collectives, over all steps */
+    size_t n_sizes, n_collectives;    /* n_collectives: matched, over all steps */
     double step_s;                    /* mean */
+    struct el_relation_entry *entries;
+    struct el_relation_operation *operations; /* collectives and messages */
+    size_t n_entries, n_operations;
+    int64_t origin_ns; /* the first trace's first call, in its own time */
 };
 
-/* n_operations 0: nothing matches. Errors: EL_ERR_HOST_MEMORY. */
+/* n_collectives 0: nothing matches. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_relate(struct el_kineto_trace *traces, size_t n_traces, struct el_relation *relation_p);
+/* A time of a trace as nanoseconds after origin_ns on the first one's clock. */
+int64_t el_relation_time(const struct el_relation *relation, size_t trace, int64_t ns);
 void el_relation_free(struct el_relation *relation);

@@ -71,6 +71,11 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "mtbf", "TIME", AT(SECONDS, mtbf_s), RECOVER,
      "mean time between failures of the whole job, like 24h, for the interval between checkpoints (default: a table)",
      RANGE(1, 1e12)},
+    {WHAT, "without", "LIST", AT(TEXT, without), TRACE_STATS,
+     "what the step would be without: rank:N (comes no later than the others), waits (all at their mean), transfers, "
+     "data (PyTorch's DataLoader), all of these, or, as the last one, op:NAME (kernels, ops and annotations with NAME "
+     "in their names)",
+     COMMON},
     {WHAT, "params", "N", AT(TEXT, params), PLAN,
      "gpt: parameters (125M, 7B), by which a published shape is chosen: what is not given of --layers, --embed, "
      "--heads, --seq (2048) and --vocab (50304)",
@@ -420,6 +425,8 @@ static const struct el_option_row rows_after[] = {
     {OUTPUT, "out", "DIR", AT(TEXT, out), PLAN,
      "of several numbers of devices: folder for plan.json, plan.csv and the picture", COMMON},
     {OUTPUT, "out", "DIR", AT(TEXT, out), TRACE_STATS, "folder for the result and its picture", COMMON},
+    {OUTPUT, "merge", "FILE", AT(TEXT, merge), TRACE_STATS,
+     "write the traces of all ranks as one, on one clock, with waits and arrows, for Perfetto (.gz: packed)", COMMON},
     {OUTPUT, "out", "FILE", AT(TEXT, out), MACHINE, "file to write (default: standard output)", COMMON},
     {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
      "write traces of the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1), one file per rank, for "

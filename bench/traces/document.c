@@ -50,28 +50,32 @@ static bool of_one_worker(const char *a, const char *b)
 }
 
 /* `alone`: the user named it. Else what is no trace is left out. */
-static enum el_status add_file(const char *path, bool alone, struct el_traces *traces)
+static enum el_status add_file(const char *path, bool alone, const char *named, struct el_traces *traces)
 {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    EL_TRY(el_kineto_read_file(path, &traces->list[traces->n]));
+    EL_TRY(el_kineto_read_file(path, named, &traces->list[traces->n]));
     if (traces->list[traces->n].foreign) {
         el_kineto_free(&traces->list[traces->n]);
-        if (alone) return el_fail(EL_ERR_INVALID, "%s is no trace: it has no traceEvents", path);
+        if (alone)
+            return el_fail(EL_ERR_INVALID, "%s is no trace of a rank: it has no traceEvents, or is a merged one", path);
         json_array_append_new(traces->foreign, el_json_string(name));
         return EL_OK;
     }
     snprintf(traces->files[traces->n], sizeof traces->files[0], "%s", name);
+    traces->paths[traces->n] = strdup(path);
     traces->n++;
-    return EL_OK;
+    return traces->paths[traces->n - 1] ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", path);
 }
 
 static enum el_status make_room(size_t n, struct el_traces *traces)
 {
     traces->list = calloc(n, sizeof *traces->list);
     traces->files = calloc(n, sizeof *traces->files);
+    traces->paths = calloc(n, sizeof *traces->paths);
     traces->left_out = json_array();
     traces->foreign = json_array();
-    if (!traces->list || !traces->files) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu traces", n);
+    if (!traces->list || !traces->files || !traces->paths)
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu traces", n);
     return EL_OK;
 }
 
@@ -94,7 +98,7 @@ static enum el_status list_paths(const char *folder, bool below, json_t *paths)
     return status;
 }
 
-static enum el_status add_folder(const char *folder, struct el_traces *traces)
+static enum el_status add_folder(const char *folder, const char *named, struct el_traces *traces)
 {
     char record[2 * EL_PATH_BYTES];
     json_t *paths = json_array();
@@ -113,7 +117,7 @@ static enum el_status add_folder(const char *folder, struct el_traces *traces)
         if (next && of_one_worker(text, next))
             json_array_append_new(traces->left_out, el_json_string(strrchr(text, '/') + 1));
         else
-            status = add_file(text, false, traces);
+            status = add_file(text, false, named, traces);
     }
     if (status == EL_OK && traces->n == 0)
         status = el_fail(EL_ERR_INVALID,
@@ -124,14 +128,14 @@ static enum el_status add_folder(const char *folder, struct el_traces *traces)
     return status;
 }
 
-enum el_status el_traces_read(const char *path, struct el_traces *traces_p)
+enum el_status el_traces_read(const char *path, const char *named, struct el_traces *traces_p)
 {
     struct stat info;
     struct el_traces traces = {.n = 0};
     if (stat(path, &info) != 0) return el_fail_errno("%s", path);
     snprintf(traces.folder, sizeof traces.folder, "%s", path);
-    enum el_status status = S_ISDIR(info.st_mode) ? add_folder(path, &traces) : make_room(1, &traces);
-    if (status == EL_OK && !S_ISDIR(info.st_mode)) status = add_file(path, true, &traces);
+    enum el_status status = S_ISDIR(info.st_mode) ? add_folder(path, named, &traces) : make_room(1, &traces);
+    if (status == EL_OK && !S_ISDIR(info.st_mode)) status = add_file(path, true, named, &traces);
     if (status == EL_OK) status = el_relate(traces.list, traces.n, &traces.relation);
     if (status == EL_OK)
         *traces_p = traces;
@@ -142,7 +146,11 @@ enum el_status el_traces_read(const char *path, struct el_traces *traces_p)
 
 void el_traces_free(struct el_traces *traces)
 {
-    for (size_t i = 0; i < traces->n; i++) el_kineto_free(&traces->list[i]);
+    for (size_t i = 0; i < traces->n; i++) {
+        el_kineto_free(&traces->list[i]);
+        free(traces->paths[i]);
+    }
+    free(traces->paths);
     free(traces->list);
     free(traces->files);
     json_decref(traces->left_out);
@@ -352,14 +360,14 @@ static void put_ranks(const struct el_traces *traces, json_t *job)
 json_t *el_traces_job(const struct el_traces *traces)
 {
     const struct el_relation *relation = &traces->relation;
-    if (relation->n_operations == 0 || rank_of_two(traces) >= 0) return json_null();
+    if (relation->n_collectives == 0 || rank_of_two(traces) >= 0) return json_null();
     size_t alone = 0;
     bool common = true;
     for (size_t m = 0; m < relation->n_members; m++) alone += relation->members[m].n_alone;
     for (size_t t = 0; t < traces->n; t++) common = common && traces->list[t].common_clock;
     json_t *job =
         el_json_of(EL_KEY("steps", relation->has_steps ? el_json_count((int64_t)relation->n_steps) : json_null()),
-                   EL_KEY("step_ms", relation->step_s * 1e3), EL_KEY("operations", relation->n_operations),
+                   EL_KEY("step_ms", relation->step_s * 1e3), EL_KEY("operations", relation->n_collectives),
                    EL_KEY("alone", alone), EL_KEY("steps_left_out", relation->n_left_out),
                    EL_KEY("clocks", clocks_json(traces)), EL_KEY("common_clock", common),
                    EL_KEY("missing_ranks", missing_json(traces)), EL_KEY("by_step", by_step_json(relation)),

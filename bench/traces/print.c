@@ -166,4 +166,6 @@ void el_traces_print(const json_t *document, FILE *out)
     else if (json_array_size(json_object_get(document, "devices")) > 1)
         el_text_say("", "", EL_REPORT_COLUMNS, out,
                     "No collective is in two of these traces, so nothing can be said of who waits for whom.");
+    el_traces_print_without(document, out);
+    el_traces_print_merged(document, out);
 }

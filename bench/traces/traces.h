@@ -1,6 +1,6 @@
 /* `evenload trace-stats`: the traces of one job, a row per device, and ranks compared if there are several.
  *
- *     el_traces_read(path, &traces);               a file, or a folder's files
+ *     el_traces_read(path, NULL, &traces);         a file, or a folder's files
  *     el_traces_document(&traces, &document);
  *     el_traces_print(document, stdout);
  *     el_traces_free(&traces);
@@ -30,6 +30,7 @@ struct el_traces {
     char folder[EL_PATH_BYTES]; /* or the file */
     struct el_kineto_trace *list;
     char (*files)[NAME_MAX + 1];
+    char **paths; /* [n] */
     size_t n, room;
     json_t *left_out; /* older files of the same workers */
     json_t *foreign;  /* files that are no traces */
@@ -37,13 +38,27 @@ struct el_traces {
 };
 
 /* A folder's *.json and *.json.gz; the last of a worker's files ("{worker}.{time}.pt.trace.json"). Relates them.
- * Errors: EL_ERR_INVALID, EL_ERR_IO, EL_ERR_ABSENT, with nothing to free. */
-enum el_status el_traces_read(const char *path, struct el_traces *traces_p);
+ * `named`: el_kineto_read's. Errors: EL_ERR_INVALID, EL_ERR_IO, EL_ERR_ABSENT, with nothing to free. */
+enum el_status el_traces_read(const char *path, const char *named, struct el_traces *traces_p);
 void el_traces_free(struct el_traces *traces);
 
 /* New reference. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_traces_document(const struct el_traces *traces, json_t **document_p);
 void el_traces_print(const json_t *document, FILE *out);
+
+/* The step without each of the causes "rank:3,waits,transfers,data,op:NAME" or "all" (profiles/replay.h): the
+ * document's "without", [{"cause", "step_ms", "gain_ms", "gain_pct"}], the largest gain first. `job`: the document's.
+ * New reference. Errors: EL_ERR_INVALID, also where it is not known who waits for whom. */
+enum el_status el_traces_without(const struct el_traces *traces, const json_t *job, const char *causes,
+                                 json_t **list_p);
+/* What op: names in a list of causes; NULL: nothing. For el_traces_read. */
+const char *el_traces_named(const char *causes);
+/* Writes all traces as one (profiles/merge.h): the document's "merged", {"file", "events", "waits", "wait_ms",
+ * "error_ms"}. New reference. Errors: el_merge_write's. */
+enum el_status el_traces_merge(const struct el_traces *traces, const json_t *job, const char *path, json_t **merged_p);
+/* Nothing where the document has none. */
+void el_traces_print_without(const json_t *document, FILE *out);
+void el_traces_print_merged(const json_t *document, FILE *out);
 /* A document that --out wrote. Errors: EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_traces_document_read(const char *path, json_t **document_p);
 /* Lateness of each rank in each step. */

@@ -267,6 +267,107 @@ assert 25 < parts["idle"]["ms"] < 35 and parts["idle"]["ci95"][0] > 0          #
     refuses "no ProfilerStep annotations" "$EVENLOAD" trace-stats x.json "$SAMPLES/wire"
 }
 
+@test "trace-stats --without: a simulated job without its disturbance is the undisturbed one, and the kept traces lose what was planted" {
+    local mode case
+    for mode in ddp zero3 tp; do
+        for case in none delay=1:0.3 straggler=1:2; do
+            # shellcheck disable=SC2046  # two words or none
+            "$EVENLOAD" run --model mlp --hidden 512,512 --data dummy --batch 64 --mode $mode --devices sim:4 --steps 4 --control none --quiet \
+                --profile active=4,repeat=1 --trace "$mode-${case%=*}" --out "o-$mode-${case%=*}" $([[ $case == none ]] || echo --inject "$case") >/dev/null
+            "$EVENLOAD" trace-stats "$mode-${case%=*}" --without rank:sim:1 --json >"$mode-${case%=*}.json"
+        done
+    done
+    python3 - <<'.'
+import json
+for mode in "ddp", "zero3", "tp":
+    even, late, long = (json.load(open(f"{mode}-{case}.json")) for case in ("none", "delay", "straggler"))
+    step = even["job"]["step_ms"]
+    for job in late, long:
+        w = job["without"][0]
+        assert job["job"]["step_ms"] > 1.05 * step and w["cause"] == "sim:1" and abs(w["step_ms"] / step - 1) < 0.005, (mode, step, w)
+        assert abs(job["job"]["step_ms"] - w["step_ms"] - w["gain_ms"]) < 1e-9
+    assert abs(even["without"][0]["gain_ms"]) < 1e-6
+.
+    "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" --without waits,rank:1 --json >late.json
+    [[ $(json late.json '[(w["cause"], round(w["gain_ms"])) for w in d["without"]]') == "[('rank 1', 20), ('waits', 10)]" ]] || show
+    run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/late-0-50" --without all,op:aten::addmm
+    [[ $status -eq 0 && $output == *$'\nWhat the step of 64 ms '*$'\nrank 0 '*$'\nop aten::addmm '* ]] || show
+    refuses "no event of PyTorch's DataLoader is in these traces" "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" --without data
+    refuses "these traces have no such rank" "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" --without rank:7
+    refuses "no kernel and no annotation has this in its name" "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" --without waits,op:a,b
+    refuses "not a cause" "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" --without idle
+    refuses "of one job" "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" "$SAMPLES/wire" --without all
+}
+
+@test "trace-stats --merge: every event once, on one clock, processes apart, waits that add up, arrows between slices" {
+    mkdir job
+    cp "$SAMPLES"/late-0-50/* job
+    # The second one's clock is 3.7 s ahead, and flows of all ranks have the same numbers.
+    python3 - <<'.'
+import glob, gzip, json
+for rank, name in enumerate(sorted(glob.glob("job/*.gz"))):
+    d = json.load(gzip.open(name))
+    for e in d["traceEvents"] if rank == 1 else []: e["ts"] = round(e["ts"] + 3.7e6, 3)
+    x = next(e for e in d["traceEvents"] if e["ph"] == "X")
+    d["traceEvents"] += [dict(x, ph="s", id=7, cat="ac2g"), dict(x, ph="f", id=7, cat="ac2g", bp="e"),
+                         dict(ph="M", name="process_name", pid=x["pid"], args={"name": 'py"thon'})]
+    json.dump(d, gzip.open(name, "wt"))
+.
+    run --separate-stderr "$EVENLOAD" trace-stats job --merge job/merged.json.gz
+    [[ $status -eq 0 && $output == *"job/merged.json.gz: "*" events of 4 traces on one clock, to "*"Open it in ui.perfetto.dev."* ]] || show
+    # It is in the folder of the traces, and is none of them.
+    "$EVENLOAD" trace-stats job --merge again.json --json >job.json
+    python3 - <<'.'
+import collections, glob, gzip, json
+text = gzip.open("job/merged.json.gz", "rt").read()
+assert text == open("again.json").read()
+d, job = json.loads(text), json.load(open("job.json"))
+events, ours = d["traceEvents"], ("evenload.collective", "evenload.wait", "evenload.transfer")
+assert job["foreign"] == ["merged.json.gz"] and len(d["evenloadMerged"]["clocks"]) == 4
+theirs = [e for name in sorted(glob.glob("job/*pt.trace.json.gz")) for e in json.load(gzip.open(name))["traceEvents"]]
+named = lambda e: e["ph"] == "M" and e["name"] in ("process_name", "process_sort_index")
+kept = [e for e in events if e.get("cat") not in ours and e["ph"] != "M"]
+assert len(kept) == len([e for e in theirs if e["ph"] != "M"]) <= job["merged"]["events"]
+assert collections.Counter(e["name"] for e in kept) == collections.Counter(e["name"] for e in theirs if e["ph"] != "M")
+# The offset is taken back: the first step of all ranks begins at one time, to some ms.
+steps = [e["ts"] for e in kept if e["name"].startswith("ProfilerStep#")]
+assert max(steps) - min(steps) < 1e6, (min(steps), max(steps))
+names = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
+assert {e["pid"] for e in events} == set(names) and 'rank 2: py"thon' in names.values() and "rank 3: collectives" in names.values()
+assert len(set(names.values())) == len(names)
+assert sorted(collections.Counter(e["id"] for e in kept if e["ph"] in "sf").values()) == [2] * 4
+# Waits, as the table has them; rows do not overlap.
+of = lambda cat: [e for e in events if e.get("cat") == cat and e["ph"] == "X"]
+waits, transfers, calls = of("evenload.wait"), of("evenload.transfer"), of("evenload.collective")
+told = sum(r["wait_ms"] for r in job["job"]["ranks"]) * job["job"]["steps"]
+assert len(waits) == job["merged"]["waits"] and abs(sum(e["dur"] for e in waits) / 1e3 - job["merged"]["wait_ms"]) < 1e-2
+assert abs(job["merged"]["wait_ms"] / told - 1) < 1e-3 and {e["name"] for e in waits} == {"waits for rank 0"}
+assert len(calls) == sum(r["calls"] - r["alone"] for r in job["job"]["ranks"])
+rows = collections.defaultdict(list)
+for e in calls: rows[e["pid"], e["tid"]].append((e["ts"], e["ts"] + e["dur"]))
+for spans in rows.values():
+    spans.sort()
+    assert all(a[1] <= b[0] + 1e-3 for a, b in zip(spans, spans[1:]))
+# An arrow leads from the transfer of the last one to that of the one that waited.
+begins = {(e["pid"], e["tid"], e["ts"]) for e in transfers}
+arrows = [e for e in events if e.get("cat") == "evenload.wait" and e["ph"] in "sf"]
+assert len(arrows) == 2 * len(waits) and all((e["pid"], e["tid"], e["ts"]) in begins for e in arrows)
+assert {names[e["pid"]] for e in arrows if e["ph"] == "s"} == {"rank 0: collectives"}
+assert all(e["bp"] == "e" and names[e["pid"]] != "rank 0: collectives" for e in arrows if e["ph"] == "f")
+.
+    # A trace that shares no collective has no clock; a full disk and a missing gzip are said, and nothing is left.
+    printf '{"distributedInfo": {"rank": 4}, "traceEvents": [{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":1,"dur":3}]}' >job/w4.json
+    refuses "job/w4.json cannot be placed beside the others" "$EVENLOAD" trace-stats job --merge x.json
+    rm job/w4.json
+    refuses "is no trace of a rank" "$EVENLOAD" trace-stats again.json
+    run --separate-stderr "$EVENLOAD" trace-stats job --merge /dev/full
+    [[ $status -ne 0 && $stderr == *"/dev/full could not be written: No space left on device"* ]] || show
+    refuses "no collective is in two of these traces" "$EVENLOAD" trace-stats "$(ls "$SAMPLES"/late-1-20/* | head -1)" --merge x.json
+    gunzip -k job/*pt.trace.json.gz && rm job/*.gz && mkdir empty
+    run --separate-stderr env PATH="$PWD/empty" "$EVENLOAD" trace-stats job --merge x.json.gz
+    [[ $status -eq 2 && $stderr == *"gzip is not installed: give a name without .gz"* && -z $(ls x.json* 2>/dev/null) ]] || show
+}
+
 # 200 ranks, of which rank 3 is 32 ms late in four of twenty steps.
 @test "trace-stats: the steps in which a rank is late are named and drawn, of many ranks the latest of each few" {
     mkdir many few

@@ -1,15 +1,17 @@
-/* A trace of anyone's, the figures made of it, and what it comes to beside another one that is nearly the same. */
+/* A trace of anyone's, the figures made of it, and what it comes to beside another one that is nearly the same: who is
+ * late, the step without each cause, and both as one. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "profiles/relate.h"
+#include "profiles/merge.h"
+#include "profiles/replay.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool read_trace(const uint8_t *data, size_t size, struct el_kineto_trace *trace)
 {
     FILE *file = fmemopen((uint8_t *)(uintptr_t)data, size, "r");
-    bool is_one = file && fuzz_status(el_kineto_read(file, UINT64_MAX, "trace", trace));
+    bool is_one = file && fuzz_status(el_kineto_read(file, UINT64_MAX, "trace", "a", trace));
     if (file) fclose(file);
     return is_one;
 }
@@ -21,7 +23,33 @@ static void check_lane(struct el_kineto_lane *lane)
     fuzz_expect(f.idle_s > -1e-6 && f.window_s + 1e-6 >= f.compute_s && f.exposed_s > -1e-6, "figures");
 }
 
-static void check_relation(struct el_kineto_trace *traces)
+static void check_replay(struct el_kineto_trace *traces, const struct el_relation *relation)
+{
+    struct el_replay *replay;
+    const bool members[2 * EL_KINETO_LANES_MAX] = {true};
+    if (!fuzz_status(el_replay_begin(traces, relation, &replay))) return;
+    for (enum el_replay_kind kind = EL_REPLAY_NOTHING; kind <= EL_REPLAY_NAMED; kind++) {
+        double step_s = NAN;
+        if (!fuzz_status(el_replay_step(replay, &(struct el_replay_cause){kind, members}, &step_s))) continue;
+        fuzz_expect(isfinite(step_s), "a step");
+        if (kind == EL_REPLAY_NOTHING)
+            fuzz_expect(fabs(step_s - relation->step_s) <= 1e-6 * fabs(relation->step_s) + 1e-6, "nothing is changed");
+    }
+    el_replay_free(replay);
+}
+
+static void check_merge(const char *path, const struct el_kineto_trace *traces, const struct el_relation *relation)
+{
+    char *paths[] = {(char *)(uintptr_t)path, (char *)(uintptr_t)path};
+    const char *names[2 * EL_KINETO_LANES_MAX];
+    for (size_t m = 0; m < relation->n_members; m++) names[m] = "rank \"1\"";
+    struct el_merge_figures figures = {0};
+    const struct el_merge_job job = {traces, relation, paths, names, 2};
+    if (fuzz_status(el_merge_write(&job, "/dev/null", &figures)))
+        fuzz_expect(figures.wait_s >= 0 && isfinite(figures.wait_s), "waits");
+}
+
+static void check_relation(const char *path, struct el_kineto_trace *traces)
 {
     struct el_relation r;
     struct el_ranks_blame blame;
@@ -35,6 +63,8 @@ static void check_relation(struct el_kineto_trace *traces)
     }
     if (rows) el_ranks_blame(rows, (int)r.n_members, r.step_s, &blame);
     free(rows);
+    check_replay(traces, &r);
+    check_merge(path, traces, &r);
     el_relation_free(&r);
 }
 
@@ -46,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (read_trace(data, size, &traces[1])) {
         traces[1].n_calls -= traces[1].n_calls > 0 && data[size / 2] % 2;      /* its trace ends earlier, */
         traces[1].base_ns += (int64_t)data[size / 3] << (data[size / 4] % 50); /* and its clock is another one */
-        check_relation(traces);
+        check_relation(fuzz_file("trace.json", data, size), traces);
         el_kineto_free(&traces[1]);
     }
     el_kineto_free(&traces[0]);

@@ -13,7 +13,7 @@ static enum el_status read_text(const char *text, size_t bytes, const char *name
 {
     FILE *file = fmemopen((char *)(uintptr_t)text, bytes, "r");
     assert_non_null(file);
-    enum el_status status = el_kineto_read(file, UINT64_MAX, name, trace);
+    enum el_status status = el_kineto_read(file, UINT64_MAX, name, NULL, trace);
     fclose(file);
     return status;
 }
@@ -263,7 +263,7 @@ static void a_trace_that_ends_is_read_and_one_that_breaks_or_is_too_long_is_not(
     for (uint64_t most = 0; most <= sizeof text; most++) {
         const char *left = text;
         FILE *file = fopencookie(&left, "r", (cookie_io_functions_t){.read = read_broken});
-        assert_int_equal(el_kineto_read(file, most, "t", &trace), EL_ERR_INVALID);
+        assert_int_equal(el_kineto_read(file, most, "t", NULL, &trace), EL_ERR_INVALID);
         assert_non_null(strstr(el_error_message(),
                                most < sizeof text - 1 ? "t: unpacks to more than 50 times" : "t could not be read"));
         fclose(file);

@@ -36,7 +36,7 @@ static struct el_kineto_trace read_trace(struct text *t)
     struct el_kineto_trace trace;
     ADD(t, "]}");
     FILE *file = fmemopen(t->at, t->n, "r");
-    enum el_status status = el_kineto_read(file, UINT64_MAX, "t", &trace);
+    enum el_status status = el_kineto_read(file, UINT64_MAX, "t", NULL, &trace);
     fclose(file);
     if (status != EL_OK) fail_msg("%s", el_error_message());
     return trace;
@@ -85,7 +85,7 @@ static void test_sequence(void **state)
     struct el_relation r = relate(traces, 2);
     assert_int_equal(r.n_members, 2);
     assert_int_equal(r.n_steps, 2);
-    assert_int_equal(r.n_operations, 2);
+    assert_int_equal(r.n_collectives, 2);
     assert_int_equal(r.members[0].n_alone, 0);
     assert_int_equal(r.members[1].n_alone, 2);
     near(r.clocks[1].offset_s, 0, "offset");
@@ -128,7 +128,7 @@ static void test_clocks(void **state)
         traces[rank] = read_trace(&text);
     }
     struct el_relation r = relate(traces, 2);
-    assert_int_equal(r.n_operations, 20);
+    assert_int_equal(r.n_collectives, 20);
     if (fabs(r.clocks[1].drift_ppm + 100) > 0.1) fail_msg("drift of %g ppm", r.clocks[1].drift_ppm);
     if (fabs(r.clocks[1].offset_s + 5) > 1e-3) fail_msg("offset of %g s", r.clocks[1].offset_s);
     if (!(r.clocks[1].error_s < 1e-7)) fail_msg("error of %g s", r.clocks[1].error_s);
@@ -162,7 +162,7 @@ static void test_steps_and_messages(void **state)
         traces[rank] = read_trace(&text);
     }
     struct el_relation r = relate(traces, 2);
-    assert_int_equal(r.n_operations, 1);
+    assert_int_equal(r.n_collectives, 1);
     assert_int_equal(r.n_steps, 1); /* rank 1 has no earlier step */
     assert_int_equal(r.n_left_out, 1);
     assert_int_equal(r.steps[0], 2);
@@ -204,7 +204,7 @@ static void test_nothing_in_common(void **state)
         traces[rank] = read_trace(&text);
     }
     struct el_relation r = relate(traces, 2);
-    assert_int_equal(r.n_operations, 0);
+    assert_int_equal(r.n_collectives, 0);
     assert_false(r.has_steps);
     near(r.step_s, 10e-6, "step");
     el_relation_free(&r);
