@@ -196,7 +196,7 @@ static void clear_rank(const struct el_rank_row *rows, int n, struct el_ranks_bl
 {
     double longer_s = 0;
     for (int i = 0; i < n; i++) longer_s += (rows[blame->who].compute_s - rows[i].compute_s) / (n - 1);
-    if (longer_s >= blame->late_s / 2) return;
+    if (blame->stays && blame->late_s > 0 && longer_s >= blame->late_s / 2) return;
     blame->who = -1;
     blame->stays = false;
     blame->n_late = 0;

@@ -164,7 +164,7 @@ for s, r in zip(stats["devices"], record):
     refuses "--trace file: is a file" "$EVENLOAD" run "${SHORT[@]}" --trace file
 }
 
-# Kept traces of tests/torch/late.py (gloo, PyTorch 2.15), without what is not read of them.
+# Kept traces of jobs like tests/torch/planted.py's (gloo, PyTorch 2.15), without what is not read of them.
 SAMPLES=${BATS_TEST_DIRNAME:-tests/cli}/traces
 
 @test "trace-stats of PyTorch's traces names the rank that is late, or the wire, on clocks that differ and drift too" {

@@ -1,10 +1,11 @@
-"""Jobs of PyTorch (gloo) in which one rank comes late, of several kinds: OUT/CASE/*.pt.trace.json, and CASE/truth.json.
+"""Jobs of PyTorch (gloo) in which one rank comes late, of several kinds: OUT/CASE/*.pt.trace.json, as torch.profiler's
+tensorboard_trace_handler writes them, and CASE/came-RANK.txt: when that rank had passed the place in each step (ns).
 
     python tests/torch/planted.py OUT KIND WORLD CASE...
 
 KIND: ddp, fsdp (fully_shard), hsdp (fully_shard on a mesh of 2 x WORLD/2), zero1 (ZeroRedundancyOptimizer) or loop
-(all_reduce by hand). CASE: even, or RANK-WHERE-MS; in each step that rank sleeps MS milliseconds in its data, forward,
-backward or optimizer. truth.json: the rank, where, how long it really slept, and the mean step (ms).
+(all_reduce by hand). CASE: even, or RANK-WHERE-MS: in each step that rank sleeps MS milliseconds in its data (of a
+DataLoader), forward, backward or optimizer.
 """
 import json
 import os
@@ -18,14 +19,13 @@ import torch.multiprocessing as mp
 from torch.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
 
 WARMUP, STEPS, WIDTH = 2, 8, 256
-plan = {"where": None, "s": 0.0, "slept": 0.0}
+plan = {"where": None, "s": 0.0, "came": []}
 
 
 def pause(where):
     if plan["where"] == where:
-        begin = time.perf_counter()
         time.sleep(plan["s"])
-        plan["slept"] += time.perf_counter() - begin
+        plan["came"].append(time.time_ns())
 
 
 class Sleeper(torch.autograd.Function):
@@ -74,9 +74,15 @@ def make(kind, world):
     return model, torch.optim.SGD(model.parameters(), 0.01)
 
 
-def step(kind, model, optimizer):
-    pause("data")
-    x, y = torch.randn(64, WIDTH), torch.randint(0, 8, (64,))
+class Batches(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        while True:
+            pause("data")
+            yield torch.randn(64, WIDTH), torch.randint(0, 8, (64,))
+
+
+def step(kind, model, optimizer, batches):
+    x, y = next(batches)
     loss = torch.nn.functional.cross_entropy(model(x), y)
     optimizer.zero_grad()
     loss.backward()
@@ -92,24 +98,23 @@ def work(rank, kind, world, port, out, cases):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=world)
     model, optimizer = make(kind, world)
+    batches = iter(torch.utils.data.DataLoader(Batches(), batch_size=None))
     for case in cases:
         late, where, ms = case.split("-") if case != "even" else (-1, None, 0)
         folder = os.path.join(out, case)
-        plan.update(where=where if rank == int(late) else None, s=float(ms) / 1e3)
+        plan.update(where=where, s=float(ms) / 1e3 if rank == int(late) else 0, came=[])
         dist.barrier()
         with profile(activities=[ProfilerActivity.CPU], record_shapes=True, schedule=schedule(wait=0, warmup=WARMUP, active=STEPS, repeat=1),
                      on_trace_ready=tensorboard_trace_handler(folder, worker_name=f"rank{rank}")) as profiler:
             for i in range(WARMUP + STEPS):
                 if i == WARMUP:
-                    plan["slept"], begin = 0.0, time.perf_counter()
-                step(kind, model, optimizer)
+                    begin = time.perf_counter()
+                step(kind, model, optimizer, batches)
                 if i + 1 == WARMUP + STEPS:
                     took = time.perf_counter() - begin
                 profiler.step()
-        if rank == max(int(late), 0):
-            truth = {"rank": int(late), "where": where, "ms": 1e3 * plan["slept"] / STEPS, "step_ms": 1e3 * took / STEPS}
-            with open(os.path.join(folder, "truth.txt"), "w", encoding="ascii") as file:
-                json.dump(truth, file)
+        with open(os.path.join(folder, f"came-{rank}.txt"), "w", encoding="ascii") as file:
+            json.dump({"came_ns": plan["came"][WARMUP:], "step_ms": 1e3 * took / STEPS}, file)
     dist.barrier()
     dist.destroy_process_group()
 

@@ -169,6 +169,15 @@ static const struct {
      100,
      10,
      30},
+    {"the wire, and one that computes longer and is early on average",
+     {ROW(25, 0.1, -2, 10, 40, 10), {.compute_s = 15e-3, LATE_ROW(75, -0.1, 2, 12, 40, 10)}},
+     2,
+     EL_BLAME_WIRE,
+     -1,
+     0,
+     0,
+     10,
+     30},
     {"alone", {ROW(0, 0, 0, 0, 50, 50)}, 1, EL_BLAME_EVEN, -1, 0, 0, 0, 0},
 };
 
