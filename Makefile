@@ -134,7 +134,7 @@ MANUAL := $(BUILD)/share/evenload.1
 
 # What an installation has in lib/ and share/, a build has beside each program, as links: nowhere else is it looked for.
 PROGRAM_TESTS := $(TESTS) $(FUZZ) $(BUILD)/tests/fuzz/injected $(GPU_LIMITS)
-TEST_LINKS    := $(foreach folder,$(sort $(dir $(PROGRAM_TESTS))),$(addprefix $(folder),modules plots hardware))
+TEST_LINKS    := $(foreach folder,$(sort $(dir $(PROGRAM_TESTS))),$(addprefix $(folder),modules plots hardware hook))
 UP            := $(if $(filter /%,$(BUILD))$(findstring ..,$(BUILD)),$(CURDIR),$(shell echo '$(BUILD)' | sed 's,[^/][^/]*,..,g'))
 
 .PHONY: all check beside injected fuzz fuzz-targets clean help format report probes programs flags install uninstall dist deb wheel FORCE
@@ -211,12 +211,13 @@ PAGES := README.md README.zh.md CHANGES.md CONTRIBUTING.md LICENSE action.yml $(
 install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
 	$(if $(SAN),$(error install: a build with a sanitizer is not for installing))
 	$(Q)rm -rf "$(LIB)" "$(SHARE)/evenload" "$(SHARE)/doc/evenload"
-	$(Q)install -d "$(BIN)" "$(LIB)/modules" "$(SHARE)/evenload/plots" "$(SHARE)/evenload/hardware" "$(SHARE)/man/man1" \
+	$(Q)install -d "$(BIN)" "$(LIB)/modules" "$(SHARE)/evenload/plots" "$(SHARE)/evenload/hardware" "$(SHARE)/evenload/hook" "$(SHARE)/man/man1" \
 	    "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)"
 	$(Q)install $(BUILD)/evenload "$(BIN)"
 	$(Q)for file in $(BUILD)/modules/*.so; do [ ! -e "$$file" ] || install -m 644 "$$file" "$(LIB)/modules" || exit 1; done
 	$(Q)install -m 644 plots/*.gnuplot plots/report.* "$(SHARE)/evenload/plots"
 	$(Q)install -m 644 profiles/hardware/*.json "$(SHARE)/evenload/hardware"
+	$(Q)install -m 644 profiles/hook/*.py "$(SHARE)/evenload/hook"
 	$(Q)install -m 644 $(MANUAL) "$(SHARE)/man/man1"
 	$(Q)install -m 644 packaging/completion/evenload.bash "$(DESTDIR)$(BASHDIR)/evenload"
 	$(Q)install -m 644 packaging/completion/evenload.zsh "$(DESTDIR)$(ZSHDIR)/_evenload"
@@ -330,15 +331,16 @@ $(BUILD)/emulated/%.o: % $(BUILD)/flags.stamp Makefile
 	@mkdir -p $(@D); $(call SHOW,emulate $<)
 	$(Q)$(EMULATED) -Itests/gpu/emulator/include $(CPPFLAGS) -fPIC $(OPT) $(EXTRA) -MMD -MP -c -o $@ $<
 
-$(BUILD)/evenload: | $(BUILD)/plots $(BUILD)/hardware
-$(BUILD)/cards/evenload: | $(BUILD)/cards/plots $(BUILD)/cards/hardware
-$(PROGRAM_TESTS): | $(TEST_LINKS) $(BUILD)/plots $(BUILD)/hardware
+$(BUILD)/evenload: | $(BUILD)/plots $(BUILD)/hardware $(BUILD)/hook
+$(BUILD)/cards/evenload: | $(BUILD)/cards/plots $(BUILD)/cards/hardware $(BUILD)/cards/hook
+$(PROGRAM_TESTS): | $(TEST_LINKS) $(BUILD)/plots $(BUILD)/hardware $(BUILD)/hook
 $(BUILD)/plots: TO := $(UP)/plots
 $(BUILD)/hardware: TO := $(UP)/profiles/hardware
-$(BUILD)/cards/plots $(BUILD)/cards/hardware: TO = ../$(@F)
+$(BUILD)/hook: TO := $(UP)/profiles/hook
+$(BUILD)/cards/plots $(BUILD)/cards/hardware $(BUILD)/cards/hook: TO = ../$(@F)
 $(TEST_LINKS): TO = ../../$(@F)
 $(BUILD)/tests/cards/modules: TO := ../../cards/modules
-$(BUILD)/plots $(BUILD)/hardware $(BUILD)/cards/plots $(BUILD)/cards/hardware $(TEST_LINKS):
+$(BUILD)/plots $(BUILD)/hardware $(BUILD)/hook $(BUILD)/cards/plots $(BUILD)/cards/hardware $(BUILD)/cards/hook $(TEST_LINKS):
 	@mkdir -p $(@D); ln -sfn $(TO) $@
 
 $(LIBRARY): $(OBJECTS)

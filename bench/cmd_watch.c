@@ -58,7 +58,9 @@ static int watch_command(const struct el_options *options, const struct el_store
     struct el_watching *watch = NULL;
     int exit_status = EL_WATCH_NOT_STARTED;
     char *const *command = options->argv + options->command_at;
-    enum el_status status = el_watch_begin(command, 1e-3 * options->interval_ms, &watch, &exit_status);
+    struct el_watch_hook hook = {.folder = ""};
+    if (options->hook) el_watch_hook_begin(store->dir, &hook);
+    enum el_status status = el_watch_begin(command, 1e-3 * options->interval_ms, &hook, &watch, &exit_status);
     if (status != EL_OK) {
         fprintf(stderr, "evenload: watch: %s\n", el_error_message());
         return status == EL_ERR_ABSENT ? exit_status : EL_EXIT_USE;

@@ -309,7 +309,7 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
     int64_t length_ns;
     if (!el_scan_thousandths(event.ts, &work.span.begin_ns) || !el_scan_thousandths(event.dur, &length_ns))
         return work.class < 0 ? EL_OK : el_scan_fail(&reader->scan, reader->scan.position, "an event without a time");
-    work.span.end_ns = work.span.begin_ns + length_ns;
+    work.span.end_ns = work.span.begin_ns + (length_ns > 0 ? length_ns : 0); /* some are negative */
     work.named = is_named(reader, event.name);
     const bool annotates = work.named && el_scan_is(event.cat, "gpu_user_annotation");
     if (work.named && on_host == EL_KINETO_NO_WORK && el_scan_is(event.cat, "user_annotation"))

@@ -141,6 +141,7 @@ struct el_options {
     char mesh[EL_PATH_BYTES];                               /* "dp=2,pp=2"; "": not given */
     char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES]; /* as given, by place among el_mode_options */
     int sort;                                               /* of the table by op: its column */
+    bool hook;                                              /* watch: in Python */
     char merge[EL_PATH_BYTES], without[EL_LIST_BYTES];      /* trace-stats; "": none */
     char out[EL_PATH_BYTES];                                /* "": results/<time>-<command> */
     double interval_ms;                                     /* between two looks of watch */

@@ -123,6 +123,7 @@ static const struct variable {
      "Python environments, where pip's nvidia packages and conda's libraries are looked for last"},
     {"NVTX_INJECTION64_PATH", "set by Nsight Systems: the phases of steps are marked for it by NVTX"},
     {"PATH", "where mpirun, gnuplot and gzip are looked for, and the Python environment where VIRTUAL_ENV names none"},
+    {"PYTHONPATH", "watch puts the folder of its hook before it, for the command that it watches (--no-hook: not)"},
     {"NO_COLOR, TERM", "no colours where NO_COLOR is set, or TERM is dumb or not set"},
     {"GITHUB_STEP_SUMMARY", "a file that --markdown appends to instead of writing it anew"},
     {.name = NULL},

@@ -25,7 +25,7 @@ void el_options_defaults(unsigned command, struct el_options *options)
     options->train.model.dropout = options->train.lr = options->train.weight_decay = options->bucket_mib =
         options->first_bucket_mib = -1;
     options->train.capture = true;
-    options->record = options->plot = true;
+    options->record = options->plot = options->hook = true;
     options->regress.budget_s = -1;
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         const char *initial = el_option_initial(row, command);

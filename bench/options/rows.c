@@ -415,6 +415,8 @@ static const struct el_option_row rows_after[] = {
     {MEASURING, "interval", "MS", AT(REAL, interval_ms), WATCH,
      "time between samples of CPU time and memory; longer if sampling would take over 0.4 % of a core", DEFAULT("100"),
      RANGE(10, 60000)},
+    {MEASURING, "no-hook", NULL, AT(UNFLAG, hook), WATCH,
+     "put nothing into Python's environment: steps, samples and late ranks of PyTorch are not recorded"},
     {MEASURING, "wait-all", NULL, AT(FLAG, wait_all), WATCH,
      "watch until all its processes have ended, not only the command"},
 

@@ -110,9 +110,11 @@ static void say_stays(const struct el_rank_row *rows, int n, const struct el_ran
                        n_late > 1 ? "" : "s", el_text_figure(ratio, figure),
                        n - n_late == 1 ? name_ranks(rows, n, blame, false, others) : "the others do on average");
     else
-        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s %s %s ms late, though %s no longer", late,
-                       n_late > 1 ? "come" : "comes", el_text_figure(1e3 * blame->late_s, figure),
-                       n_late > 1 ? "they compute" : "it computes");
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s %s %s ms late%s", late, n_late > 1 ? "come" : "comes",
+                       el_text_figure(1e3 * blame->late_s, figure),
+                       isnan(own_s) ? "" /* what they compute is not known */
+                       : n_late > 1 ? ", though they compute no longer"
+                                    : ", though it computes no longer");
     add_wait(rows, n, blame, text);
 }
 

@@ -1,6 +1,6 @@
 /* Watches a command from outside: its processes, their GPUs, and the cost of watching.
  *
- *     el_watch_begin(command, interval_s, &watch, &exit_status);   starts it with our standard streams
+ *     el_watch_begin(command, interval_s, &hook, &watch, &exit_status);   starts it with our standard streams
  *     el_watch_run(watch, wait_all);
  *     document = el_watch_record(watch, words);          results.json (watch_record.c)
  *     el_watch_release_signals(watch);                   after the command's end
@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "bench/watch/hook.h"
 #include "profiles/gpu_processes.h"
 #include "profiles/process_tree.h"
 
@@ -95,6 +96,7 @@ struct el_watch_gpu {
 
 struct el_watching {
     char *const *command;
+    struct el_watch_hook hook;
     pid_t pid;
     sigset_t signals, signals_before;          /* handled ones; the mask before */
     bool ended, waited_for_all, waiting_ended; /* by --wait-all; by a signal */
@@ -121,8 +123,8 @@ struct el_watching {
 enum { EL_WATCH_NOT_FOUND = 127, EL_WATCH_NOT_STARTED = 126 };
 
 /* Errors: EL_ERR_ABSENT (cannot be started: exit with *exit_status_p), EL_ERR_HOST_MEMORY, EL_ERR_IO. */
-enum el_status el_watch_begin(char *const *command, double interval_s, struct el_watching **watch_p,
-                              int *exit_status_p);
+enum el_status el_watch_begin(char *const *command, double interval_s, const struct el_watch_hook *hook,
+                              struct el_watching **watch_p, int *exit_status_p);
 /* Blocks until the command, or with `wait_all` its last process, has ended. Errors: EL_ERR_HOST_MEMORY; the command is
  * still awaited. */
 enum el_status el_watch_run(struct el_watching *watch, bool wait_all);

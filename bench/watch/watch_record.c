@@ -221,6 +221,20 @@ static json_t *trial_of(const struct el_watching *watch, const struct el_watch_p
     return trial;
 }
 
+/* Steps of PyTorch, where there are some, are the trial's. */
+static void put_training(const struct el_watching *watch, json_t *document)
+{
+    json_t *training = el_watch_hook_read(&watch->hook),
+           *trial = json_array_get(json_object_get(document, "trials"), 0);
+    if (json_is_object(training)) {
+        el_json_put(trial, "step_ms", json_incref(json_object_get(training, "step_ms")));
+        el_json_put(trial, "throughput",
+                    el_json_of(EL_KEY("samples_per_s", el_json_number(training, "samples_per_s")),
+                               EL_KEY("ci95", json_null()), EL_KEY("ci_reason", "one launch")));
+    }
+    el_json_put(json_object_get(document, "watch"), "training", training);
+}
+
 json_t *el_watch_record(const struct el_watching *watch, const char *words)
 {
     struct el_watch_peers peers;
@@ -229,6 +243,7 @@ json_t *el_watch_record(const struct el_watching *watch, const char *words)
     json_array_append_new(trials, trial_of(watch, &peers, words));
     json_t *document = el_record_run(el_environment(), trials);
     if (document) el_json_put(document, "watch", watch_of(watch, &peers));
+    if (document) put_training(watch, document);
     el_watch_peers_free(&peers);
     return document;
 }

@@ -265,6 +265,7 @@ void el_watch_print(const json_t *document, FILE *out)
     put_uses(watch, out);
     put_gpus(watch, out);
     put_imbalance(trial, watch, out);
+    el_watch_hook_print(json_object_get(watch, "training"), out);
     fputc('\n', out);
     say_uneven(trial, watch, out);
     say_unseen(watch, out);

@@ -49,6 +49,7 @@ static const int taken[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, 
 
 struct started {
     char *const *command;
+    const struct el_watch_hook *hook;
     sigset_t mask;
     struct sigaction on_child;
 };
@@ -58,16 +59,17 @@ static void become(const void *context)
     const struct started *started = context;
     sigaction(SIGCHLD, &started->on_child, NULL);
     sigprocmask(SIG_SETMASK, &started->mask, NULL);
+    el_watch_hook_environment(started->hook);
     execvp(started->command[0], started->command);
 }
 
-/* Environment, streams, process group, signals and terminal are as without evenload. Orphaned descendants become our
- * children. */
+/* But for the hook streams, environment, process group, signals and terminal are as without evenload. Orphaned
+ * descendants become our children. */
 static enum el_status start_command(struct el_watching *watch, int *exit_status_p)
 {
     char *const *command = watch->command;
     struct sigaction plain = {.sa_handler = SIG_DFL};
-    struct started started = {.command = command};
+    struct started started = {.command = command, .hook = &watch->hook};
     sigemptyset(&watch->signals);
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) sigaddset(&watch->signals, taken[i]);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return el_fail_errno("%s: cannot adopt its processes", command[0]);
@@ -83,12 +85,14 @@ static enum el_status start_command(struct el_watching *watch, int *exit_status_
                    strerror(number));
 }
 
-enum el_status el_watch_begin(char *const *command, double interval_s, struct el_watching **watch_p, int *exit_status_p)
+enum el_status el_watch_begin(char *const *command, double interval_s, const struct el_watch_hook *hook,
+                              struct el_watching **watch_p, int *exit_status_p)
 {
     struct el_nvml_api api;
     struct el_watching *watch = calloc(1, sizeof *watch);
     if (!watch) return el_fail(EL_ERR_HOST_MEMORY, "no memory to watch with");
     watch->command = command;
+    watch->hook = *hook;
     watch->interval_s = interval_s;
     if (el_nvml_load(&api) != EL_OK || el_gpu_processes_open(&api, &watch->gpus) != EL_OK)
         snprintf(watch->gpu_reason, sizeof watch->gpu_reason, "%s", el_error_message());

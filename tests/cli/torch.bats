@@ -209,6 +209,35 @@ assert abs(ours["compute_ms"] - busy / 1e3) < 1e-4 and abs(ours["window_ms"] - (
     [[ $(json wire.json 'd["job"]["blame"]["kind"]') == wire && $(json wire.json '0.012 < d["job"]["bandwidth"][0]["busbw_gb_per_s"] < 0.06') == True ]]
 }
 
+@test "watch: the late rank of PyTorch's jobs that were not changed, by its hook, with the losses that they have without it" {
+    need_torch
+    local tests case
+    tests=$(dirname "$MEASURE")
+    for case in "ddp 2 1-backward-50" "fsdp 2 0-forward-50" "loop 2 1-data-50"; do
+        # shellcheck disable=SC2086  # several words
+        "$EVENLOAD" watch --quiet --no-plot --out "w-${case// /}" -- "$EVENLOAD_TORCH" "$tests/planted.py" jobs $case >torch.out 2>&1 || { tail torch.out && false; }
+        json "w-${case// /}/results.json" 'd["watch"]["training"]["late"]["blame"]["sentence"], d["watch"]["training"]["trouble"]'
+        [[ $(json "w-${case// /}/results.json" 'd["watch"]["training"]["late"]["blame"]["rank"]') == "rank $(cut -d' ' -f3 <<<"$case" | cut -d- -f1)" ]]
+        [[ $(json "w-${case// /}/results.json" '[r["steps"] for r in d["watch"]["training"]["ranks"]], d["watch"]["training"]["trouble"]') == "([10, 10], [])" ]]
+    done
+    cat >train.py <<'.'
+import torch
+torch.manual_seed(0)
+model, data = torch.nn.Linear(20, 3), torch.utils.data.TensorDataset(torch.randn(640, 20), torch.randint(0, 3, (640,)))
+optimizer = torch.optim.Adam(model.parameters())
+for x, y in torch.utils.data.DataLoader(data, batch_size=32, shuffle=True, num_workers=1):
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item().hex())
+.
+    "$EVENLOAD_TORCH" train.py >plain.txt
+    "$EVENLOAD" watch --quiet --no-plot --out w -- "$EVENLOAD_TORCH" train.py >hooked.txt
+    cmp plain.txt hooked.txt && [[ $(wc -l <plain.txt) == 20 ]]
+    [[ $(json w/results.json '[r["steps"] for r in d["watch"]["training"]["ranks"]], d["watch"]["training"]["late_reason"], d["watch"]["training"]["trouble"]') == "([20], 'one process steps', [])" ]]
+}
+
 @test "scripts/peer-torch: raw pairs, and their ratios" {
     need_torch
     "${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/peer-torch" --python "$EVENLOAD_TORCH" --pairs 2 --steps 3 --out "$PWD/r" >out.txt

@@ -362,7 +362,7 @@ assert all(e["bp"] == "e" and names[e["pid"]] != "rank 0: collectives" for e in 
     refuses "is no trace of a rank" "$EVENLOAD" trace-stats again.json
     run --separate-stderr "$EVENLOAD" trace-stats job --merge /dev/full
     [[ $status -ne 0 && $stderr == *"/dev/full could not be written: No space left on device"* ]] || show
-    refuses "no collective is in two of these traces" "$EVENLOAD" trace-stats "$(ls "$SAMPLES"/late-1-20/* | head -1)" --merge x.json
+    refuses "no collective is in two of these traces" "$EVENLOAD" trace-stats "$(find "$SAMPLES/late-1-20" -type f | sort | head -n 1)" --merge x.json
     gunzip -k job/*pt.trace.json.gz && rm job/*.gz && mkdir empty
     run --separate-stderr env PATH="$PWD/empty" "$EVENLOAD" trace-stats job --merge x.json.gz
     [[ $status -eq 2 && $stderr == *"gzip is not installed: give a name without .gz"* && -z $(ls x.json* 2>/dev/null) ]] || show

@@ -41,8 +41,9 @@ campaign
 report
 plot
 explain
-comm data imbalance plan recover regress scale verify watch
+comm data imbalance plan recover regress scale verify
 traces
+watch
 page'
 
 # header, as an extended regular expression: the only folder that may include it

@@ -1,0 +1,164 @@
+#!/usr/bin/env bats
+# What `watch` records of a training in Python, by its hook (profiles/hook): here a package that is called torch and has what the hook takes of
+# PyTorch; tests/cli/torch.bats has PyTorch itself.
+load common
+PICTURES=no
+
+# Two ranks on a grid of 40 ms: each enters its all-reduce, rank 1 LATE ms after rank 0, and all go on 30 ms later.
+setup_file() {
+    cd "$BATS_FILE_TMPDIR" || return 1
+    mkdir -p packages/torch/{optim,utils/data,distributed,_C}
+    cat >packages/torch/__init__.py <<'.'
+__version__ = "0.fake"
+from . import _C, distributed, optim
+.
+    cat >packages/torch/optim/__init__.py <<'.'
+from . import optimizer
+.
+    cat >packages/torch/optim/optimizer.py <<'.'
+before, after = [], []
+def register_optimizer_step_pre_hook(hook): before.append(hook)
+def register_optimizer_step_post_hook(hook): after.append(hook)
+class SGD:
+    def __init__(self, inner=None): self.inner = inner
+    def step(self):
+        for hook in before: hook(self, (), {})
+        if self.inner: self.inner.step()
+        for hook in after: hook(self, (), {})
+.
+    : >packages/torch/utils/__init__.py
+    : >packages/torch/utils/data/__init__.py
+    cat >packages/torch/utils/data/dataloader.py <<'.'
+import time
+class Batch:
+    shape = (8, 3)
+class _BaseDataLoaderIter:
+    def __next__(self):
+        time.sleep(0.002)
+        return [Batch(), Batch()]
+.
+    cat >packages/torch/distributed/__init__.py <<'.'
+import os, sys
+from . import distributed_c10d
+from .distributed_c10d import destroy_process_group
+def is_available(): return True
+def is_initialized(): return distributed_c10d.there
+def get_rank(): return int(os.environ["RANK"])
+def get_backend(): return "gloo"
+.
+    cat >packages/torch/distributed/distributed_c10d.py <<'.'
+there = True
+def destroy_process_group():
+    global there
+    there = False
+.
+    cat >packages/torch/_C/__init__.py <<'.'
+from . import _distributed_c10d
+.
+    cat >packages/torch/_C/_distributed_c10d.py <<'.'
+import json
+entries = []
+def _dump_fr_trace_json(collectives, active, backend):
+    assert collectives and backend == "gloo"
+    return json.dumps({"version": "2.10", "entries": entries}).encode()
+.
+    cat >train.py <<'.'
+import os, signal, sys, time
+steps, late, killed = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:] == ["killed"]
+import torch
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+# Both begin when the later one is ready.
+open("ready-" + os.environ["RANK"], "w").close()
+while not (os.path.exists("ready-0") and os.path.exists("ready-1")): time.sleep(0.002)
+rank, begin, optimizer, loader = int(os.environ["RANK"]), max(os.stat(f"ready-{r}").st_mtime for r in (0, 1)) + 0.1, torch.optim.optimizer.SGD(torch.optim.optimizer.SGD()), _BaseDataLoaderIter()
+def until(s): time.sleep(max(0, begin + s - time.time()))
+for k in range(steps):
+    x = next(loader)[0]
+    until(0.04 * k + 0.01 + (late / 1e3 if rank == 1 else 0))
+    torch._C._distributed_c10d.entries.append({
+        "record_id": k, "pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": k + 1, "p2p_seq_id": 0, "is_p2p": False, "op_id": k + 1,
+        "profiling_name": "gloo:all_reduce", "time_created_ns": time.time_ns(), "input_sizes": [[10]], "input_dtypes": ["Float"], "output_sizes": [[10]],
+        "output_dtypes": ["Float"], "state": "scheduled", "retired": True, "timeout_ms": 1000})
+    until(0.04 * k + 0.038)
+    optimizer.step()
+    torch.optim.optimizer.SGD().step() # another one, beside it
+    if killed and rank == 1 and k == steps - 1: os.kill(os.getpid(), signal.SIGKILL)
+sys.stdout.write(f"loss {0.5 * rank}\n")
+if hasattr(torch.distributed, "destroy_process_group"): torch.distributed.destroy_process_group()
+.
+    cat >job <<'.'
+#!/bin/sh
+rm -f ready-*
+RANK=0 python3 $PYTHON train.py "$@" & first=$!
+RANK=1 python3 $PYTHON train.py "$@" & second=$!
+wait $first; a=$?
+wait $second; b=$?
+exit $((a > b ? a : b))
+.
+    chmod +x job
+}
+
+here() {
+    cp -r "$BATS_FILE_TMPDIR"/{packages,train.py,job} .
+    export PYTHONPATH=$PWD/packages
+}
+
+@test "watch: steps, samples, the wait for data and the late rank of a training that was not changed" {
+    here
+    run --separate-stderr "$EVENLOAD" watch --out w --no-plot -- ./job 12 20
+    local said
+    said=$(tr -s ' \n' ' ' <<<"$stderr")
+    [[ $status -eq 0 && $output == *"loss 0.5"* && $said == *"rank 1 comes "*" ms late; rank 0 waits "*"Of the last 11 steps"* && $said != *"Not recorded"* ]] || show
+    [[ $(ls w) == $'devices.csv\nresults.json\ntrials.csv' ]]
+    python3 - <<'.'
+import json
+d = json.load(open("w/results.json"))
+t, trial = d["watch"]["training"], d["trials"][0]
+assert [(r["rank"], r["steps"]) for r in t["ranks"]] == [(0, 12), (1, 12)] and t["trouble"] == [] and t["late_reason"] is None, t
+assert all(35 < r["step_ms"] < 60 and 1.9 < r["data_ms"] < 12 for r in t["ranks"]), t["ranks"]
+assert 300 < t["samples_per_s"] < 430, t["samples_per_s"]                             # 8 of each rank in 40 ms
+assert trial["step_ms"] == t["step_ms"] and trial["throughput"]["samples_per_s"] == t["samples_per_s"]
+late = t["late"]["ranks"][1]["late_ms"]
+assert t["late"]["blame"]["rank"] == "rank 1" and t["late"]["steps"] == 11 and 12 < late < 30, late
+assert not [r["compute_ms"] for r in t["late"]["ranks"] if r["compute_ms"] is not None]
+.
+    run --separate-stderr "$EVENLOAD" watch --out even --no-plot -- ./job 8 0
+    [[ $status -eq 0 && $stderr == *"no rank is late by what is worth speaking of"* ]] || show
+    [[ $("$EVENLOAD" report w 2>&1) == *w/report.html* ]]
+}
+
+@test "watch: a rank that is killed leaves its steps, and the status is its own" {
+    here
+    run --separate-stderr "$EVENLOAD" watch --out w --no-plot -- ./job 6 20 killed
+    [[ $status -eq 137 && $(json w/results.json '[r["steps"] for r in d["watch"]["training"]["ranks"]]') == "[6, 6]" ]] || show
+}
+
+@test "watch: what the hook cannot do is said, and the program goes on; it can be left out, and hides nobody's sitecustomize" {
+    here
+    echo 'print("theirs is run")' >packages/sitecustomize.py
+    run --separate-stderr "$EVENLOAD" watch --out w --no-plot -- ./job 3 0
+    [[ $status -eq 0 && $(grep -c "theirs is run" <<<"$output") == 2 && $stderr == *$'\n rank '* ]] || show
+    run --separate-stderr "$EVENLOAD" watch --out without --no-hook --no-plot -- sh -c 'echo "${EVENLOAD_HOOK-none}"; exec ./job 3 0'
+    [[ $status -eq 0 && $output == *none* && $stderr != *$'\n rank '*samples* && $(json without/results.json 'd["watch"]["training"]') == None ]] || show
+    PYTHON=-S run --separate-stderr "$EVENLOAD" watch --out bare --no-plot -- env PYTHON=-S ./job 3 0
+    [[ $status -eq 0 && $(json bare/results.json 'd["watch"]["training"], "step_ms" in d["trials"][0]') == "(None, False)" ]] || show
+    # An older PyTorch: no recorder; no way to see steps; no groups at all.
+    sed -i 's/^def _dump_fr_trace_json/def _dump_other/' packages/torch/_C/_distributed_c10d.py
+    run --separate-stderr "$EVENLOAD" watch --out older --no-plot -- ./job 3 0
+    stderr=$(tr -s ' \n' ' ' <<<"$stderr")
+    [[ $status -eq 0 && $output == *"loss 0.5"* && $stderr == *"Who comes late is not known: the ranks left no dump"*"Not recorded: "*"PyTorch 0.fake has none for gloo"* && $(json older/results.json '[r["steps"] for r in d["watch"]["training"]["ranks"]]') == "[3, 3]" ]] || show
+    sed -i 's/"gloo"$/"nccl"/' packages/torch/distributed/__init__.py
+    run --separate-stderr "$EVENLOAD" watch --out nccl --no-plot -- ./job 3 0
+    [[ $status -eq 0 && $stderr == *"with nccl the host calls collectives before"* ]] || show
+    echo 'class SGD:
+    def __init__(self, inner=None): pass
+    def step(self): pass' >packages/torch/optim/optimizer.py
+    run --separate-stderr "$EVENLOAD" watch --out oldest --no-plot -- ./job 3 0
+    [[ $status -eq 0 && $output == *"loss 0.5"* && $(json oldest/results.json 'd["watch"]["training"]') == None ]] || show
+    # A folder that cannot be written to any more, a module that is broken: the program's own words and status.
+    run --separate-stderr "$EVENLOAD" watch --out gone --no-plot -- sh -c 'rm -rf gone/hook; exec ./job 3 0'
+    [[ $status -eq 0 && $output == *"loss 0.5"* ]] || show
+    echo 'raise ImportError("theirs is broken")' >packages/torch/__init__.py
+    run --separate-stderr "$EVENLOAD" watch --out broken --no-plot -- ./job 3 0
+    [[ $status -eq 1 && $stderr == *"theirs is broken"* ]] || show
+}
