@@ -26,12 +26,11 @@ enum { RECORDED_CALLS = 4000, LINE_BYTES = 128, STEPS_MAX = 10000000, TROUBLE_MA
 void el_watch_hook_begin(const char *store_dir, struct el_watch_hook *hook_p)
 {
     struct el_watch_hook hook = {.folder = ""};
-    char own[EL_PATH_BYTES], folder[EL_PATH_BYTES + 8], whole[PATH_MAX];
+    char own[EL_PATH_BYTES], whole[PATH_MAX];
     const char *before = getenv("PYTHONPATH");
-    snprintf(folder, sizeof folder, "%s/hook", store_dir);
-    if (el_shared_folder("hook", HOOK_FILE, own) && el_folder_make(folder, NULL) == EL_OK && realpath(folder, whole) &&
-        strlen(whole) < sizeof hook.folder) {
-        memcpy(hook.folder, whole, strlen(whole) + 1);
+    if (el_shared_folder("hook", HOOK_FILE, own) && realpath(store_dir, whole) &&
+        strlen(whole) + sizeof "/hook" <= sizeof hook.folder) {
+        el_text_append(hook.folder, sizeof hook.folder, "%s/hook", whole);
         snprintf(hook.path, sizeof hook.path, "%s%s%s", own, before && *before ? ":" : "", before ? before : "");
     }
     *hook_p = hook;

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-FLIGHT_EVERY_NS = 2_000_000_000
+FLIGHT_EVERY_NS, FLIGHT_SHARE = 2_000_000_000, 1000  # at most every 2 s, and a thousandth of the time
 OTHERS_MAX = 16
 _folder = os.environ.get("EVENLOAD_HOOK", "")
 _hook = None
@@ -19,6 +19,7 @@ _hook = None
 
 def _say(what, error):
     try:
+        os.makedirs(_folder, exist_ok=True)
         with open(os.path.join(_folder, f"trouble-{os.getpid()}"), "a", encoding="utf-8") as file:
             file.write(f"{what}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}\n")
     except OSError:
@@ -30,7 +31,7 @@ class _Hook:
 
     def __init__(self, torch):
         self.torch, self.pid, self.file, self.loading, self.samples = torch, os.getpid(), None, 0, 0
-        self.flight_ns, self.broken, self.first, self.others = 0, set(), None, 0
+        self.flight_due_ns, self.broken, self.first, self.others = time.time_ns() + FLIGHT_EVERY_NS, set(), None, 0
 
     def guard(self, what, do):
         if what in self.broken:
@@ -58,12 +59,14 @@ class _Hook:
     def step(self):
         now = time.time_ns()
         if self.file is None:
+            os.makedirs(_folder, exist_ok=True)
             self.file = os.open(os.path.join(_folder, f"steps-{self.pid}"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.write(self.file, b"%d %d %d\n" % (now, self.loading, self.samples))
         self.loading = self.samples = 0
-        if now - self.flight_ns > FLIGHT_EVERY_NS:
-            self.flight_ns = now
+        if now > self.flight_due_ns:
             self.guard("the flight recorder", self.dump)
+            took = time.time_ns() - now
+            self.flight_due_ns = now + max(FLIGHT_EVERY_NS, FLIGHT_SHARE * took)
 
     def dump(self):
         distributed = self.torch.distributed
@@ -75,6 +78,7 @@ class _Hook:
         if not hasattr(recorder, "_dump_fr_trace_json"):
             raise RuntimeError(f"PyTorch {self.torch.__version__} has none for {backend}")
         text = recorder._dump_fr_trace_json(True, False, backend)
+        os.makedirs(_folder, exist_ok=True)
         path = os.path.join(_folder, f"flight_{self.pid}_rank_{distributed.get_rank()}")
         with open(path + ".new", "wb") as file:
             file.write(text)
@@ -164,6 +168,6 @@ def _run_hidden():
         spec.loader.exec_module(module)
 
 
-if os.path.isdir(_folder):
+if _folder:
     sys.meta_path.insert(0, _Finder())
 _run_hidden()
