@@ -358,8 +358,8 @@ static const struct el_column columns[] = {EL_COUNT("rank", 5, "rank"),
 void el_watch_hook_print(const json_t *training, FILE *out)
 {
     const json_t *late = el_json_at(training, "late.ranks");
-    json_t *rows = json_array();
     if (!json_is_object(training)) return;
+    json_t *rows = json_array();
     EL_EACH(rank, json_object_get(training, "ranks")) {
         json_t *row = json_copy(rank);
         const json_t *its = json_array_get(late, rank_at.i);
