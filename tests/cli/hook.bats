@@ -135,9 +135,9 @@ assert not [r["compute_ms"] for r in t["late"]["ranks"] if r["compute_ms"] is no
 
 @test "watch: what the hook cannot do is said, and the program goes on; it can be left out, and hides nobody's sitecustomize" {
     here
-    echo 'print("theirs is run")' >packages/sitecustomize.py
+    echo 'import sys; sys.stdout.write("theirs is run\n")' >packages/sitecustomize.py
     run --separate-stderr "$EVENLOAD" watch --out w --no-plot -- ./job 3 0
-    [[ $status -eq 0 && $(grep -c "theirs is run" <<<"$output") == 2 && $stderr == *$'\n rank '* ]] || show
+    [[ $status -eq 0 && $(grep -o "theirs is run" <<<"$output" | wc -l) == 2 && $stderr == *$'\n rank '* ]] || show
     run --separate-stderr "$EVENLOAD" watch --out without --no-hook --no-plot -- sh -c 'echo "${EVENLOAD_HOOK-none}"; exec ./job 3 0'
     [[ $status -eq 0 && $output == *none* && $stderr != *$'\n rank '*samples* && $(json without/results.json 'd["watch"]["training"]') == None ]] || show
     PYTHON=-S run --separate-stderr "$EVENLOAD" watch --out bare --no-plot -- env PYTHON=-S ./job 3 0
