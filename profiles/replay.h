@@ -8,7 +8,8 @@
  *
  *     an arrival       its member's time before it; where it had queued behind a call, that call's end
  *     a call's end     the last arrival, plus the transfer; a message's and a root's likewise, if it waited
- *     work after a pause in which a call ended       that end
+ *     work after a pause in which a call ended       that end, if the pause is longer than those between kernels or
+ *                                                    lines of Python are, or lies in the call
  *
  * The causes:
  *

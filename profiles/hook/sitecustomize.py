@@ -1,8 +1,8 @@
 """What `evenload watch` has Python run first: records the steps of a training with PyTorch, in the folder EVENLOAD_HOOK.
 
-The folder of this file comes first in PYTHONPATH. After `import torch` each optimizer's step appends a line to
+The folder of this file comes first in PYTHONPATH. After `import torch` each step of one optimizer appends a line to
 steps-PID: the time (ns since 1970), the wait for the DataLoader since the last step (ns) and the samples that it gave.
-flight_PID_rank_R is the flight recorder's dump (docs/watch.md), written again every few seconds and at the end.
+flight_PID_rank_R is the flight recorder's dump (docs/watch.md), written again now and then and at the end.
 Whatever goes wrong here is a line in trouble-PID, and the program goes on.
 """
 import importlib.machinery
@@ -153,7 +153,10 @@ class _Finder:
             except Exception as error:  # noqa: it must not end the program
                 _say("import torch", error)
 
-        spec.loader.exec_module = exec_module
+        try:
+            spec.loader.exec_module = exec_module
+        except Exception as error:  # noqa: it must not end the program
+            _say("import torch", error)
         return spec
 
 
