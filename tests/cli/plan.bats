@@ -200,6 +200,7 @@ END
 }
 
 @test "of several numbers the best of each mode is that of all rows, also where most meshes in stages are not issued" {
+    long "the best of each mode beside all rows, 6 s"
     "$EVENLOAD" plan --params 1.3B --devices 8,16 --precision f32 --json >several.json
     for n in 8 16; do "$EVENLOAD" plan --params 1.3B --devices $n --precision f32 --json >"all$n.json"; done
     python3 - <<'END'
