@@ -200,13 +200,13 @@ assert abs(ours["compute_ms"] - busy / 1e3) < 1e-4 and abs(ours["window_ms"] - (
     done
     cat found.txt
     [[ $(grep -c '^ok ' found.txt) == 38 && $(grep -c '^NOT' found.txt) == 0 ]]
-    # A loopback of its own, at 300 Mbit/s: 1 MB from each to the other takes 57 ms.
+    # A loopback of its own, at 300 Mbit/s: 1 MB from each to the other takes 57 ms, in two buckets side by side.
     unshare -rn true 2>/dev/null && command -v tc ip >/dev/null || { echo "# no network of its own here: the slow wire is not tried" && return 0; }
     unshare -rn sh -c 'ip link set lo up && tc qdisc add dev lo root tbf rate 300mbit burst 256kb latency 2s && exec "$@"' sh \
         "$EVENLOAD_TORCH" "$tests/planted.py" wire ddp 2 even >torch.out 2>&1 || { tail torch.out && false; }
     "$EVENLOAD" trace-stats wire/even --json >wire.json
     json wire.json 'd["job"]["blame"]["sentence"], d["job"]["bandwidth"]'
-    [[ $(json wire.json 'd["job"]["blame"]["kind"]') == wire && $(json wire.json '0.012 < d["job"]["bandwidth"][0]["busbw_gb_per_s"] < 0.06') == True ]]
+    [[ $(json wire.json 'd["job"]["blame"]["kind"]') == wire && $(json wire.json '0.008 < d["job"]["bandwidth"][0]["busbw_gb_per_s"] < 0.04') == True ]]
 }
 
 @test "watch: the late rank of PyTorch's jobs that were not changed, by its hook, with the losses that they have without it" {
