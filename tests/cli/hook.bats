@@ -135,7 +135,7 @@ assert not [r["compute_ms"] for r in t["late"]["ranks"] if r["compute_ms"] is no
 
 @test "watch: what the hook cannot do is said, and the program goes on; it can be left out, and hides nobody's sitecustomize" {
     here
-    echo 'import sys; sys.stdout.write("theirs is run\n")' >packages/sitecustomize.py
+    printf '%s\n' 'import sys; sys.stdout.write("theirs is run\n")' >packages/sitecustomize.py
     run --separate-stderr "$EVENLOAD" watch --out w --no-plot -- ./job 3 0
     [[ $status -eq 0 && $(grep -o "theirs is run" <<<"$output" | wc -l) == 2 && $stderr == *$'\n rank '* ]] || show
     run --separate-stderr "$EVENLOAD" watch --out without --no-hook --no-plot -- sh -c 'echo "${EVENLOAD_HOOK-none}"; exec ./job 3 0'
