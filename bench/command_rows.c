@@ -128,7 +128,7 @@ static const struct el_command_row commands[] = {
     {EL_CMD_WATCH, OTHERS, "memory and utilization of each process of any command",
      "[--interval MS] [--out DIR] [options] -- COMMAND [ARGUMENT...]",
      "Run any command and record the memory and utilization of each of its processes, on CPUs and GPUs. Its exit "
-     "status is passed on.",
+     "status is passed on. Of a training with PyTorch also its steps and samples, and with gloo the rank that is late.",
      "  evenload watch -- torchrun --nproc_per_node 2 train.py\n"
      "  evenload watch --out results/train --quiet -- python train.py\n",
      el_cmd_watch},
