@@ -70,14 +70,13 @@ static void say_next(const json_t *document, const struct el_side *b)
     static const char run_dp[] = "evenload run --mode dp";
     const char *dp = el_json_text(document, "a.command", "");
     const char *slash = strrchr(b->record, '/'), *command = el_json_text(document, "b.command", "");
-    bool ours = !el_json_text(document, "a.framework", NULL) && !el_json_text(document, "b.framework", NULL);
     char dir[EL_PATH_BYTES], word[EL_WORD_BYTES], kept[2 * EL_PATH_BYTES];
     snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - b->record) : 1, slash ? b->record : ".");
     printf("\n");
     if (!strncmp(dp, run_dp, strlen(run_dp)) && el_json_is(document, "b.mode", "ddp")) {
         keep_explains(dp + strlen(run_dp), kept, sizeof kept);
         el_text_line(stdout, "Next: %s explain%s    (dp's step, cause by cause)", el_program_word(), kept);
-    } else if (*command && el_json_text(document, "ci_reason", NULL) && ours)
+    } else if (*command && el_json_text(document, "ci_reason", NULL))
         el_text_line(stdout, "Next: %s --repeats 5    (and A so too: for intervals)", command);
     else
         el_text_line(stdout, "Next: %s report %s", el_program_word(), el_shell_word(dir, word, sizeof word));

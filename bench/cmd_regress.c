@@ -25,7 +25,7 @@ static const struct only {
     const char *words;
 } only[] = {
     {AB, " blocks budget max-samples seed ", "two programs launched interleaved (--ab)"},
-    {AB | FROM, " exact higher lower timeout prepare name ",
+    {AB | FROM, " exact higher lower timeout prepare name no-hook ",
      "programs that are launched (--ab, --from): runs have been measured"},
     {FROM, " launches ", "--from 'COMMAND'"},
     {STORE, " add ", "a store to add to: --baseline results/baseline"},

@@ -11,6 +11,7 @@
 #include "bench/machine/host.h"
 #include "bench/plot/plot.h"
 #include "bench/scale/scale.h"
+#include "bench/study/study.h"
 #include "bench/trial/trial.h"
 
 static enum el_status show(const struct el_options *options, const json_t *run, const char *dir)
@@ -44,7 +45,10 @@ static enum el_status report(const struct el_options *options)
 {
     json_t *run;
     EL_TRY(el_read_records("scale", options, &run));
-    enum el_status status = show(options, run, options->dir);
+    if (json_object_get(run, "study") && !options->json) el_study_print(run, stdout);
+    enum el_status status = !json_object_get(run, "study") ? show(options, run, options->dir)
+                            : options->json                ? el_print_json(run, stdout)
+                                                           : EL_OK;
     json_decref(run);
     return status;
 }
@@ -122,6 +126,7 @@ enum el_status el_cmd_scale(struct el_options *options, int *exit_status_p)
 {
     struct el_campaign campaign;
     char headline[96];
+    if (options->command_at) return el_study_scale(options, exit_status_p);
     if (options->dir[0]) return report(options);
     const struct el_options given = *options;
     EL_TRY(prepare(options));

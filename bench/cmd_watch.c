@@ -1,14 +1,17 @@
 /* `evenload watch -- COMMAND`: the command keeps its streams; our output goes to standard error after its end. */
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/text.h"
 #include "bench/campaign/store.h"
 #include "bench/commands.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
+#include "bench/traces/traces.h"
 #include "bench/watch/watch.h"
+#include "profiles/op_table.h"
 
-enum { WORDS_BYTES = 4096 };
+enum { WORDS_BYTES = 4096, SCHEDULE_BYTES = 64 };
 
 static enum el_status save(const struct el_options *options, const struct el_store *store,
                            const struct el_watching *watch, const json_t *document)
@@ -26,6 +29,10 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     }
     if (options->plot) {
         FILE *messages = options->quiet ? NULL : stderr;
+        char plots[EL_PATH_BYTES];
+        bool drawn;
+        el_store_path(store, plots, "plots");
+        EL_TRY(el_data_save(&el_figure_ranks, document, plots, &drawn)); /* with the others */
         el_say_not_drawn(el_plot_run(store->dir, NULL, messages), messages);
     }
     if (options->quiet) return EL_OK;
@@ -43,6 +50,7 @@ static int finish(const struct el_options *options, const struct el_store *store
         snprintf(words, sizeof words, "evenload"); /* the command line as given, for the record; truncated */
         for (int i = 0; i < options->argc; i++) el_text_append(words, sizeof words, " %s", options->argv[i]);
         json_t *document = el_watch_record(watch, words);
+        el_python_hook_end(&watch->hook);
         status =
             document ? save(options, store, watch, document) : el_fail(EL_ERR_HOST_MEMORY, "no memory for the record");
         json_decref(document);
@@ -53,32 +61,49 @@ static int finish(const struct el_options *options, const struct el_store *store
     return el_watch_exit_status(watch);
 }
 
-static int watch_command(const struct el_options *options, const struct el_store *store)
+static int watch_command(const struct el_options *options, const struct el_store *store, const char *schedule)
 {
     struct el_watching *watch = NULL;
     int exit_status = EL_WATCH_NOT_STARTED;
     char *const *command = options->argv + options->command_at;
-    struct el_watch_hook hook = {.folder = ""};
-    if (options->hook) el_watch_hook_begin(store->dir, &hook);
-    enum el_status status = el_watch_begin(command, 1e-3 * options->interval_ms, &hook, &watch, &exit_status);
+    struct el_python_hook hook = {.folder = ""};
+    if (options->hook) el_python_hook_begin(store->dir, schedule, &hook);
+    enum el_status status = el_watch_begin(command, 1e-3 * options->interval_ms, &hook, NULL, &watch, &exit_status);
     if (status != EL_OK) {
         fprintf(stderr, "evenload: watch: %s\n", el_error_message());
         return status == EL_ERR_ABSENT ? exit_status : EL_EXIT_USE;
     }
+    watch->live = options->live && isatty(STDERR_FILENO);
     status = el_watch_run(watch, options->wait_all);
     exit_status = finish(options, store, watch, status);
     el_watch_end(watch);
     return exit_status;
 }
 
+/* One cycle, in torch.profiler.schedule's own words. */
+static enum el_status read_schedule(const struct el_options *options, char schedule[SCHEDULE_BYTES])
+{
+    struct el_profile_schedule read;
+    if (!*options->profile) return EL_OK;
+    EL_TRY(el_profile_schedule_read(options->profile, &read));
+    if (!options->hook) return el_fail(EL_ERR_INVALID, "--profile needs the hook: leave --no-hook out");
+    if (read.repeat > 1)
+        return el_fail(EL_ERR_INVALID, "--profile repeat=%d: watch records one cycle", (int)read.repeat);
+    snprintf(schedule, SCHEDULE_BYTES, "skip_first=%d,wait=%d,warmup=%d,active=%d,repeat=1", (int)read.skip_first,
+             (int)read.wait, (int)read.warmup, (int)read.active);
+    return EL_OK;
+}
+
 enum el_status el_cmd_watch(struct el_options *options, int *exit_status_p)
 {
     struct el_store store;
+    char schedule[SCHEDULE_BYTES] = "";
     int at = options->command_at;
     if (at == 0 || at >= options->argc || !*options->argv[at])
         return el_fail(EL_ERR_INVALID, "watch: which command? write it after '--': evenload watch -- python train.py");
+    EL_TRY(read_schedule(options, schedule));
     EL_TRY(el_store_create(options->out, "watch", &store));
-    *exit_status_p = watch_command(options, &store);
+    *exit_status_p = watch_command(options, &store, schedule);
     el_store_discard(&store); /* empty folders; all if the command could not start */
     return EL_OK;
 }

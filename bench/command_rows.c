@@ -14,7 +14,8 @@ static const struct el_command_row commands[] = {
      "  evenload compare --model mlp --data dummy --repeats 7 --out results/mlp\n"
      "  evenload compare --modes ddp --model mlp --bucket-mb 1,5,25    which bucket size is best here?\n"
      "  evenload compare --modes dp,ddp --precision f32,bf16 --overlap on,off    six rows\n"
-     "  evenload compare --out results/mine                    a second time: runs what is missing\n",
+     "  evenload compare --out results/mine                    a second time: runs what is missing\n"
+     "  evenload compare old='torchrun ... a.py' new='torchrun ... b.py'    your own trainings with PyTorch\n",
      el_cmd_compare},
     {EL_CMD_RUN, MEASURE, "train one model in one mode, and write its record",
      "[--mode NAME] [--model NAME] [--devices N|LIST] [--batch N] [options]",
@@ -86,14 +87,15 @@ static const struct el_command_row commands[] = {
      "  evenload imbalance --solve time                    shares of the batch that even out time\n",
      el_cmd_imbalance},
     {EL_CMD_SCALE, JOBS, "speed-up and efficiency at each number of devices, and where time is lost",
-     "[DIR] [--devices LIST] [--weak | --strong] [options]",
+     "[DIR] [--devices LIST] [--weak | --strong] [options] [-- COMMAND]",
      "Show speed-up and efficiency of each mode at each number of devices, and where time is lost. With DIR: from "
      "its records, runs nothing.",
      "  evenload scale                                  1, 2, 4 ... all GPUs, else all cores\n"
      "  evenload scale --devices 1,2 --strong --batch 128\n"
      "  evenload scale --devices cuda:1,2,4,8 --modes ddp\n"
      "  evenload scale --devices 1,2,4 --out results/mine   a second time: runs what is missing\n"
-     "  evenload scale results/mine                     from its records: runs nothing\n",
+     "  evenload scale results/mine                     from its records: runs nothing\n"
+     "  evenload scale --devices 1,2 -- torchrun --nproc_per_node {devices} train.py    your own training\n",
      el_cmd_scale},
     {EL_CMD_EXPLAIN, JOBS, "why DataParallel is slower than DistributedDataParallel, or one record than another",
      "[A B] [--model NAME] [--devices N|LIST] [--batch-per-device N] [options]",
@@ -113,7 +115,7 @@ static const struct el_command_row commands[] = {
      "Did training get slower? Compares two programs, interleaved, or a run with earlier ones. Exit status: 0 no, 1 "
      "yes, 2 wrong usage or unreadable input, 3 inconclusive, 4 no baseline that fits.",
      "  evenload regress --ab 'base/evenload run --json --quiet' 'build/evenload run --json --quiet'\n"
-     "  evenload regress --ab './old-train.sh' './train.sh' --metric step_ms --budget 5m\n"
+     "  evenload regress --ab 'python old.py' 'python train.py' --budget 5m    a training with PyTorch\n"
      "  evenload regress --baseline results/baseline --current results/mlp\n"
      "  evenload regress --baseline results/baseline --from 'python train.py' --add\n",
      el_cmd_regress},
@@ -128,8 +130,10 @@ static const struct el_command_row commands[] = {
     {EL_CMD_WATCH, OTHERS, "memory and utilization of each process of any command",
      "[--interval MS] [--out DIR] [options] -- COMMAND [ARGUMENT...]",
      "Run any command and record the memory and utilization of each of its processes, on CPUs and GPUs. Its exit "
-     "status is passed on. Of a training with PyTorch also its steps and samples, and with gloo the rank that is late.",
+     "status is passed on. Of a training with PyTorch also its steps and samples, and the rank that is late and where: "
+     "with gloo by itself, with NCCL with --profile.",
      "  evenload watch -- torchrun --nproc_per_node 2 train.py\n"
+     "  evenload watch --profile wait=10,warmup=2,active=8 -- torchrun --nproc_per_node 8 train.py\n"
      "  evenload watch --out results/train --quiet -- python train.py\n",
      el_cmd_watch},
     {EL_CMD_TRACE_STATS, OTHERS, "which rank is late in PyTorch's traces, and which one a job that hangs waits for",

@@ -114,6 +114,9 @@ color_backward_inputs_2  = 0x3d8a5e; pattern_backward_inputs_2  = 3
 color_backward_weights   = 0xc3b3e3; pattern_backward_weights   = 3
 color_backward_weights_2 = 0x9580c8; pattern_backward_weights_2 = 3
 color_load               = 0x4d5f73; pattern_load               = 3
+color_compute            = 0x5aa77a; pattern_compute            = 3
+color_copies             = 0x4d5f73; pattern_copies             = 4
+color_pause              = 0xa8417f; pattern_pause              = 3
 color_transfer           = 0xd55e00; pattern_transfer           = 3
 color_travel             = 0xf8dcc8; pattern_travel             = 3
 color_bubble             = 0xe4e4e4; pattern_bubble             = 3

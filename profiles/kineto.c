@@ -314,7 +314,8 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
     const bool annotates = work.named && el_scan_is(event.cat, "gpu_user_annotation");
     if (work.named && on_host == EL_KINETO_NO_WORK && el_scan_is(event.cat, "user_annotation"))
         on_host = work.class = EL_KINETO_CONTAINER;
-    if (el_scan_begins(event.name, "enumerate(DataLoader)")) EL_TRY(add_span(reader, &reader->trace->loads, work.span));
+    const int phase = el_kineto_phase(event.cat, event.name);
+    if (phase >= 0) EL_TRY(add_span(reader, &reader->trace->phases[phase], work.span));
     work.device = on_device < 0 && !annotates ? -1 : kineto_event_device(&event);
     work.correlation = event.correlation;
     if (on_device < 0) EL_TRY(note_step(reader, event.name, work.span));
@@ -573,6 +574,40 @@ static void finish_lanes(const struct reader *reader)
     memmove(trace->lanes, trace->lanes + 1, --trace->n_lanes * sizeof *trace->lanes);
 }
 
+static bool any_within(const struct el_intervals *set, struct el_span gap)
+{
+    size_t low = 0, high = set->n;
+    while (low < high) { /* the first that ends after it begins */
+        const size_t middle = low + (high - low) / 2;
+        if (set->spans[middle].end_ns <= gap.begin_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < set->n && set->spans[low].begin_ns < gap.end_ns;
+}
+
+/* Nodes of the graph, up to the next wait for data, the optimizer or another step, are one backward pass. */
+static enum el_status join_backward(struct reader *reader)
+{
+    struct el_kineto_trace *trace = reader->trace;
+    struct el_intervals *nodes = &trace->phases[EL_KINETO_BACKWARD], between = {0};
+    for (int p = 0; p < EL_KINETO_PHASES; p++) el_intervals_unite(&trace->phases[p]);
+    for (size_t s = 1, i = 1; i < nodes->n; i++) {
+        const struct el_span gap = {nodes->spans[i - 1].end_ns, nodes->spans[i].begin_ns};
+        while (s < trace->n_steps && trace->steps[s].span.begin_ns < gap.begin_ns) s++;
+        const bool step = s < trace->n_steps && trace->steps[s].span.begin_ns < gap.end_ns;
+        if (!step && !any_within(&trace->phases[EL_KINETO_LOADS], gap) &&
+            !any_within(&trace->phases[EL_KINETO_OPTIMIZER], gap))
+            el_intervals_add(&between, gap);
+    }
+    for (size_t i = 0; i < between.n; i++) el_intervals_add(nodes, between.spans[i]);
+    const bool failed = between.failed || nodes->failed;
+    el_intervals_free(&between);
+    el_intervals_unite(nodes);
+    return failed ? fail_memory(reader) : EL_OK;
+}
+
 /* `reader` has taken all events. */
 static enum el_status finish_trace(struct reader *reader)
 {
@@ -583,6 +618,7 @@ static enum el_status finish_trace(struct reader *reader)
         return el_fail(EL_ERR_INVALID, "%s: none of its events is counted: no kernel, copy or cpu_op",
                        reader->scan.name);
     finish_lanes(reader);
+    EL_TRY(join_backward(reader));
     el_kineto_calls_finish(trace, reader->announced, reader->n_announced);
     return EL_OK;
 }
@@ -623,7 +659,7 @@ enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name,
 void el_kineto_free(struct el_kineto_trace *trace)
 {
     for (size_t i = 0; i < trace->n_lanes; i++) free_lane(&trace->lanes[i]);
-    el_intervals_free(&trace->loads);
+    for (int p = 0; p < EL_KINETO_PHASES; p++) el_intervals_free(&trace->phases[p]);
     free(trace->lanes);
     free(trace->calls);
     free(trace->steps);

@@ -34,6 +34,13 @@ enum { EL_KINETO_UNPACKED_RATIO = 50, EL_KINETO_LANES_MAX = 256 };
 #define EL_KINETO_MERGED       "evenloadMerged" /* a member of what profiles/merge.h writes: foreign */
 #define EL_KINETO_COMMON_CLOCK "the job's"      /* a trace's member "clock" */
 enum el_kineto_class { EL_KINETO_COMPUTE, EL_KINETO_COMM, EL_KINETO_COPY, EL_KINETO_CLASSES };
+enum el_kineto_phase {
+    EL_KINETO_PAUSE, /* Python's garbage collection; profiles/hook alone has it */
+    EL_KINETO_LOADS, /* waits for PyTorch's DataLoader */
+    EL_KINETO_BACKWARD,
+    EL_KINETO_OPTIMIZER,
+    EL_KINETO_PHASES
+};
 
 struct el_kineto_lane {
     int64_t device; /* as in the trace; -1: CPU threads */
@@ -73,11 +80,12 @@ struct el_kineto_trace {
     size_t n_doubtful; /* kernels called like collectives, of no library that is known: counted as computation */
     char doubtful[81]; /* the first one's name */
     bool common_clock; /* it declares the clock of the job's other traces */
+    bool no_ends;      /* a call's end is its last arrival: its transfer is not known */
     struct el_kineto_call *calls;
     struct el_kineto_step *steps; /* in order */
     size_t n_calls, calls_room, n_steps, steps_room;
-    struct el_intervals loads;    /* the host waits for PyTorch's DataLoader */
-    struct el_kineto_lane *lanes; /* by device number */
+    struct el_intervals phases[EL_KINETO_PHASES]; /* of the host's training loop */
+    struct el_kineto_lane *lanes;                 /* by device number */
     size_t n_lanes;
 };
 

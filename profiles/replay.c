@@ -182,7 +182,7 @@ static enum el_status list_removed(struct el_replay *r, size_t m, enum el_replay
     const struct el_kineto_lane *lane = lane_of(r, m);
     const size_t t = r->relation->members[m].trace;
     struct el_intervals exposed = {0}, all = {0}, rest = {0}, none = {0}, *removed = &r->owns[m].removed;
-    const struct el_intervals *from = kind == EL_REPLAY_DATA ? &r->traces[t].loads : &lane->named;
+    const struct el_intervals *from = kind == EL_REPLAY_DATA ? &r->traces[t].phases[EL_KINETO_LOADS] : &lane->named;
     const struct el_intervals *beside = kind == EL_REPLAY_NAMED ? &lane->others
                                         : lane->device >= 0     ? &lane->sets[EL_KINETO_COMPUTE]
                                                                 : &none;

@@ -17,7 +17,6 @@ static const struct {
     [EL_PART_BUBBLE] = {"bubble", "a stage waits for its neighbours, or for the pipeline to fill or drain"},
     [EL_PART_DATA] = {"data", "making or awaiting the batch, and copying it to the device"},
     [EL_PART_IDLE] = {"idle", "none of these: the device waits for its host"},
-    [EL_PART_HOST] = {"host", "PyTorch's own: interpreter, its lock, and what starts each op"},
 };
 
 static bool knows(const struct el_side *side, int part)
@@ -34,7 +33,6 @@ static void split(struct el_side *side, int whole, int part, bool both)
     }
 }
 
-/* Only PyTorch's records know the host's cost; ours have no such part. */
 static void split_both(struct el_side *a, struct el_side *b)
 {
     static const enum el_part of[][2] = {{EL_PART_COMPUTE, EL_PART_CONTENTION}, {EL_PART_EXPOSED, EL_PART_SKEW}};
@@ -74,7 +72,7 @@ static double figure(const struct el_side *side, size_t launch, int part, const 
 {
     const struct el_parts *of = side->knows_launches ? &side->launches[launch] : &side->mean;
     double step = side->step_ms[launch], rest = step;
-    if (part >= 0) rest = isnan(of->ms[part]) && part == EL_PART_HOST ? 0 : of->ms[part];
+    if (part >= 0) rest = of->ms[part];
     for (int p = 0; p < EL_PARTS && part < 0; p++)
         if (counted[p]) rest -= figure(side, launch, p, counted);
     return el_stats_minus(step + rest, step) == 0 ? 0 : rest;
@@ -88,9 +86,8 @@ static json_t *row_json(const struct el_side *a, const struct el_side *b, int pa
     json_t *row = difference_json(a, b, of_a, of_b);
     if (!a->knows_launches || !b->knows_launches)
         el_json_put(row, "ci95", json_null()); /* every launch has the same mean */
-    bool ours = part == EL_PART_HOST;
-    el_json_put_real(row, "a_ms", ours && !knows(a, part) ? NAN : el_stats_mean(of_a, a->n));
-    el_json_put_real(row, "b_ms", ours && !knows(b, part) ? NAN : el_stats_mean(of_b, b->n));
+    el_json_put_real(row, "a_ms", el_stats_mean(of_a, a->n));
+    el_json_put_real(row, "b_ms", el_stats_mean(of_b, b->n));
     return row;
 }
 
@@ -171,7 +168,6 @@ static json_t *side_json(const struct el_side *side)
     json_t *json = json_pack("{s:o, s:I}", "record", el_json_string(side->record), "launches", (json_int_t)side->n);
     el_json_copy(json, side->trial, copied);
     el_json_put_text(json, "device", el_json_text(device, "device", NULL));
-    el_json_put_text(json, "framework", el_side_framework(side));
     const char *doubt = el_report_doubt(side->trial); /* before informational ones */
     el_json_put_text(json, "warning", doubt ? doubt : el_json_text(side->trial, "warnings.0", NULL));
     el_explain_put(json, "step_ms", "step_ci95", el_stats_difference(side->step_ms, side->n));
@@ -197,8 +193,7 @@ json_t *el_difference_document(struct el_side *a, struct el_side *b)
     bool counted[EL_PARTS];
     split_both(a, b);
     for (int p = 0; p < EL_PARTS; p++)
-        counted[p] = p == EL_PART_HOST ? knows(a, p) || knows(b, p)
-                                       : knows(a, p) && knows(b, p) && (a->mean.ms[p] != 0 || b->mean.ms[p] != 0);
+        counted[p] = knows(a, p) && knows(b, p) && (a->mean.ms[p] != 0 || b->mean.ms[p] != 0);
     return el_json_of(
         EL_KEY("schema", EL_EXPLAIN_SCHEMA), EL_KEY("kind", "difference"),
         EL_KEY("model", json_incref(json_object_get(a->trial, "model"))),

@@ -93,7 +93,6 @@ enum el_part {
     EL_PART_BUBBLE,
     EL_PART_DATA,
     EL_PART_IDLE,
-    EL_PART_HOST, /* only in PyTorch's records */
     EL_PARTS
 };
 
@@ -122,8 +121,6 @@ void el_side_close(struct el_side *side);
 enum el_status el_sides_check(const struct el_side *a, const struct el_side *b);
 /* Other differences: [{"field", "a", "b"}]. New reference. */
 json_t *el_sides_differences(const struct el_side *a, const struct el_side *b);
-/* The framework of a PyTorch record (scripts/peer-torch), or NULL. Borrowed. */
-const char *el_side_framework(const struct el_side *side);
 
 /* Splits both sides, so call it once. New reference. */
 json_t *el_difference_document(struct el_side *a, struct el_side *b);

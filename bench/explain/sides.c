@@ -112,8 +112,7 @@ static struct el_parts parts_of(const json_t *member, bool alone)
          [EL_PART_SKEW] = or_zero(el_json_number(member, "comm.wait_exposed_ms"), alone || exposed == 0),
          [EL_PART_BUBBLE] = bubble,
          [EL_PART_DATA] = data,
-         [EL_PART_IDLE] = idle - bubble,
-         [EL_PART_HOST] = NAN}};
+         [EL_PART_IDLE] = idle - bubble}};
     return parts;
 }
 
@@ -127,7 +126,6 @@ static json_t *load_launch(const struct el_side *side, double number)
     return el_read_json(path, &launch) == EL_OK ? launch : NULL;
 }
 
-/* PyTorch's records know only the host's time by launch. */
 static void read_parts(struct el_side *side)
 {
     int64_t slowest = el_json_whole(side->trial, "slowest_member");
@@ -137,13 +135,11 @@ static void read_parts(struct el_side *side)
     for (size_t i = 0; i < side->n && known; i++) {
         json_t *launch = load_launch(side, side->repeat[i]);
         const json_t *member = json_array_get(json_object_get(launch, "members"), at);
-        double host_ms = side->launches[i].ms[EL_PART_HOST];
         known = member != NULL;
         side->launches[i] = parts_of(member, alone);
-        side->launches[i].ms[EL_PART_HOST] = host_ms;
         json_decref(launch);
     }
-    side->knows_launches = known || el_side_framework(side);
+    side->knows_launches = known;
     for (int p = 0; p < EL_PARTS && side->knows_launches; p++) {
         double sum = 0;
         for (size_t i = 0; i < side->n; i++) sum += side->launches[i].ms[p];
@@ -161,18 +157,12 @@ static enum el_status read_launches(struct el_side *side)
         if (!el_report_is_ok(repeat) || !(ms > 0) || side->n == EL_REPEATS_MAX) continue;
         struct el_parts *parts = &side->launches[side->n];
         for (int p = 0; p < EL_PARTS; p++) parts->ms[p] = NAN;
-        if (el_side_framework(side)) parts->ms[EL_PART_HOST] = el_json_number(repeat, "host_ms");
         side->step_ms[side->n] = ms;
         side->repeat[side->n++] = el_json_number(repeat, "repeat");
     }
     if (side->n == 0) return el_fail(EL_ERR_INVALID, "%s: the trial has no steps", side->record);
     read_parts(side);
     return EL_OK;
-}
-
-const char *el_side_framework(const struct el_side *side)
-{
-    return el_json_text(side->run, "environment.framework", NULL);
 }
 
 enum el_status el_side_open(const char *word, struct el_side *side)
@@ -271,8 +261,7 @@ json_t *el_sides_differences(const struct el_side *a, const struct el_side *b)
     static const char *const of_trial[] = {"mode", "devices",      "procs",     "dtype", "optimizer",
                                            "seed", "communicator", "simulated", NULL};
     static const char *const of_machine[] = {"hostname", "cpu_model",      "cores_online", "affinity",   "governor",
-                                             "commit",   "compiler_flags", "cpu_library",  "gpu_driver", "framework",
-                                             NULL};
+                                             "commit",   "compiler_flags", "cpu_library",  "gpu_driver", NULL};
     /* how long was measured, and what was reported already */
     static const char *const left_out[] = {"model_sizes", "data",        "steps",          "warmup",       "min_time_s",
                                            "timeout_s",   "batch_given", "comm_timeout_s", "control_pairs"};

@@ -226,11 +226,10 @@ static void print_side(const json_t *document, const char *name, FILE *out)
                     el_json_text(side, "sentence", ""));
         return;
     }
-    el_text_say(head, "   ", EL_REPORT_COLUMNS, out, "%s: %s on %.0f %sdevice%s (the slowest: %s), %.0f launch%s%s%s",
+    el_text_say(head, "   ", EL_REPORT_COLUMNS, out, "%s: %s on %.0f %sdevice%s (the slowest: %s), %.0f launch%s",
                 el_json_text(side, "record", "?"), el_json_text(side, "mode", "?"), devices,
                 json_is_true(json_object_get(side, "simulated")) ? "simulated " : "", devices == 1 ? "" : "s",
-                el_json_text(side, "device", "?"), launches, launches == 1 ? "" : "es",
-                el_json_text(side, "framework", NULL) ? ", " : "", el_json_text(side, "framework", ""));
+                el_json_text(side, "device", "?"), launches, launches == 1 ? "" : "es");
     if (el_json_is(side, "verdict", "simulated") && el_json_text(side, "warning", NULL))
         el_text_say("   ! ", "     ", EL_REPORT_COLUMNS, out, "%s", el_json_text(side, "warning", "?"));
     if (el_json_is(side, "verdict", "suspect"))
@@ -276,10 +275,7 @@ static void print_parts(const json_t *document, FILE *out)
     json_decref(whole);
     fputc('\n', out);
     EL_EACH(part, parts) fprintf(out, "%-12s%s\n", el_json_text(part, "part", "?"), el_json_text(part, "what", "?"));
-    fprintf(out, "%-12s%s\n", "rest",
-            json_array_size(parts) > 1
-                ? "what these leave of the step: other work of the host in it, and its clock"
-                : "all else: kernels and communication, which PyTorch's record does not separate");
+    fprintf(out, "%-12s%s\n", "rest", "what these leave of the step: other work of the host in it, and its clock");
     print_negative(parts, out);
     if (el_json_text(document, "ci_reason", NULL))
         el_text_say("No interval: ", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(document, "ci_reason", ""));

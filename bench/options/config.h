@@ -141,7 +141,7 @@ struct el_options {
     char mesh[EL_PATH_BYTES];                               /* "dp=2,pp=2"; "": not given */
     char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES]; /* as given, by place among el_mode_options */
     int sort;                                               /* of the table by op: its column */
-    bool hook;                                              /* watch: in Python */
+    bool hook, live;                                        /* watch: in Python; a table while it runs */
     char merge[EL_PATH_BYTES], without[EL_LIST_BYTES];      /* trace-stats; "": none */
     char out[EL_PATH_BYTES];                                /* "": results/<time>-<command> */
     double interval_ms;                                     /* between two looks of watch */
@@ -159,7 +159,6 @@ struct el_options {
     enum el_launching launch;
     struct el_regress_options regress;
     struct el_wire_options wire;
-    char peer[EL_PATH_BYTES];                                     /* folder of another program's record; "": none */
     char preset[EL_PATH_BYTES];                                   /* of imbalance; "": none */
     enum { EL_SOLVE_NONE, EL_SOLVE_TIME, EL_SOLVE_MEMORY } solve; /* likewise: shares that even out what */
     char dir[EL_PATH_BYTES];                                      /* the argument that is no option: a run's folder */

@@ -124,6 +124,8 @@ static const struct variable {
     {"NVTX_INJECTION64_PATH", "set by Nsight Systems: the phases of steps are marked for it by NVTX"},
     {"PATH", "where mpirun, gnuplot and gzip are looked for, and the Python environment where VIRTUAL_ENV names none"},
     {"PYTHONPATH", "watch puts the folder of its hook before it, for the command that it watches (--no-hook: not)"},
+    {"TORCH_FR_BUFFER_SIZE",
+     "calls that PyTorch's flight recorder keeps; where it is unset, a watched command has 4000"},
     {"NO_COLOR, TERM", "no colours where NO_COLOR is set, or TERM is dumb or not set"},
     {"GITHUB_STEP_SUMMARY", "a file that --markdown appends to instead of writing it anew"},
     {.name = NULL},

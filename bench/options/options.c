@@ -111,7 +111,10 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
         options->help_all = true;
         argc--;
     }
-    if (command == EL_CMD_WATCH) {
+    /* scale -- COMMAND, compare NAME='COMMAND' NAME='COMMAND' */
+    const bool after_dashes = command == EL_CMD_SCALE && optind < argc && !strcmp(argv[optind - 1], "--");
+    const bool named = command == EL_CMD_COMPARE && optind < argc && strchr(argv[optind], '=');
+    if (command == EL_CMD_WATCH || after_dashes || named) {
         options->command_at = optind < argc ? optind : 0;
         return EL_OK;
     }

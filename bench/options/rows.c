@@ -415,7 +415,13 @@ static const struct el_option_row rows_after[] = {
     {MEASURING, "interval", "MS", AT(REAL, interval_ms), WATCH,
      "time between samples of CPU time and memory; longer if sampling would take over 0.4 % of a core", DEFAULT("100"),
      RANGE(10, 60000)},
-    {MEASURING, "no-hook", NULL, AT(UNFLAG, hook), WATCH,
+    {MEASURING, "profile", "SCHEDULE", AT(TEXT, profile), WATCH,
+     "have torch.profiler record some steps of a training with PyTorch, by its schedule: wait=10,warmup=2,active=8; "
+     "DIR/traces then has a file per rank, and the late rank is of these steps",
+     COMMON},
+    {MEASURING, "live", NULL, AT(FLAG, live), WATCH,
+     "print the table of a training's ranks every few seconds, on a terminal"},
+    {MEASURING, "no-hook", NULL, AT(UNFLAG, hook), WATCH | REGRESS,
      "put nothing into Python's environment: steps, samples and late ranks of PyTorch are not recorded"},
     {MEASURING, "wait-all", NULL, AT(FLAG, wait_all), WATCH,
      "watch until all its processes have ended, not only the command"},
@@ -457,9 +463,6 @@ static const struct el_option_row rows_after[] = {
      COMPARE | RUN | RECOVER | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | DATA | EXPLAIN,
      "no progress on standard error", PER_RANK},
     {OUTPUT, "no-plot", NULL, AT(UNFLAG, plot), WATCH, "draw nothing now; 'evenload plot DIR' draws later"},
-    {OUTPUT, "peer", "DIR", AT(TEXT, peer), COMPARE,
-     "show the trials of this record in the tables too: PyTorch's, by scripts/peer-torch --record, of the same model "
-     "and data"},
     {OUTPUT, "term", NULL, AT(FLAG, look.term), COMPARE | PLOT, "also draw the plots as text in the terminal"},
     {OUTPUT, "width", "WIDTH", AT(POINTS, look.width_pt), PLOT,
      "width of the pictures in a paper, as 252pt, 89mm or 3.5in: letters then have 8 points, as far as they have room, "

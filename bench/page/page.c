@@ -35,6 +35,8 @@ static const struct {
     {"explain", "From one step to another, part by part: green is shorter, red is longer, pale may be chance."},
     {"comm", "Bus bandwidth at each size, as nccl-tests defines it, beside that of a plain copy."},
     {"p2p", "Bandwidth and latency between each two ranks."},
+    {"ranks", "Each rank's mean step by parts of its training loop; wait: for ranks that come later."},
+    {"study", "The rate of each command, with its 95 % interval."},
     {"watch", "Memory and CPU time of each process over time."},
     {"scale", "Speed-up and efficiency against one device, with 95 % intervals."},
     /* trials */

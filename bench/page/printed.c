@@ -15,6 +15,7 @@
 #include "bench/record/record.h"
 #include "bench/recover/recover.h"
 #include "bench/regress/answer.h"
+#include "bench/study/study.h"
 #include "bench/traces/traces.h"
 #include "bench/verify/verify.h"
 #include "bench/watch/watch.h"
@@ -138,6 +139,35 @@ static void watch_verdict(const json_t *document, FILE *out)
     fprintf(out, "Exit status %.0f", el_json_number(document, "watch.exit_status"));
 }
 
+/* ---- a study of commands: trials without steps and tags ---- */
+
+static enum el_status study_read(const char *path, json_t **document_p)
+{
+    EL_TRY(el_record_read(path, document_p));
+    if (json_is_object(json_object_get(*document_p, "study"))) return EL_OK;
+    json_decref(*document_p);
+    *document_p = NULL;
+    return EL_OK;
+}
+
+static void study_title(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    const json_t *rows = el_json_at(document, "study.rows");
+    snprintf(title, EL_TITLE_BYTES, "%s: %s", el_json_text(document, "study.kind", "?"),
+             el_json_text(document, "study.command", ""));
+    EL_EACH(row, rows)
+        if (el_json_is(document, "study.kind", "compare"))
+            el_text_append(title, EL_TITLE_BYTES, "%s%s", row_at.i ? ", " : "", el_json_text(row, "name", "?"));
+}
+
+static void study_verdict(const json_t *document, FILE *out)
+{
+    const json_t *rows = el_json_at(document, "study.rows"), *last = json_array_get(rows, json_array_size(rows) - 1);
+    char figure[EL_FIGURE_BYTES];
+    fprintf(out, "%s: %s times the rate of %s", el_json_text(last, "name", "?"),
+            el_text_figure(el_json_number(last, "speedup"), figure), el_json_text(rows, "0.name", "?"));
+}
+
 static const struct el_printed_kind kinds[] = {
     {"explain",
      "explain.json",
@@ -196,7 +226,7 @@ static const struct el_printed_kind kinds[] = {
     {"trace-stats",
      "trace-stats.json",
      "Who is late, and when",
-     {&el_figure_lateness},
+     {&el_figure_ranks, &el_figure_lateness},
      el_traces_document_read,
      traces_title,
      traces_verdict,
@@ -205,11 +235,20 @@ static const struct el_printed_kind kinds[] = {
     {"watch",
      "results.json",
      "Process by process",
-     {&el_figure_watch},
+     {&el_figure_ranks, &el_figure_watch},
      watch_read,
      watch_title,
      watch_verdict,
      el_watch_print,
+     NULL},
+    {"study",
+     "results.json",
+     "Launched in turns",
+     {&el_figure_study},
+     study_read,
+     study_title,
+     study_verdict,
+     el_study_print,
      NULL},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
@@ -234,12 +273,14 @@ const struct el_printed_kind *el_printed_in(const char *dir)
 enum el_status el_printed_read(const char *dir, json_t **run_p)
 {
     char path[EL_PATH_BYTES + 16];
-    const struct el_printed_kind *kind = el_printed_in(dir);
+    const struct el_printed_kind *kind = NULL;
     json_t *document = NULL;
     *run_p = NULL;
-    if (!kind) return EL_OK;
-    snprintf(path, sizeof path, "%s/%s", dir, kind->file);
-    EL_TRY(kind->read(path, &document));
+    for (size_t k = 0; k < N_KINDS && !document; k++) { /* of several in one file each knows its own */
+        kind = &kinds[k];
+        snprintf(path, sizeof path, "%s/%s", dir, kind->file);
+        if (access(path, F_OK) == 0) EL_TRY(kind->read(path, &document));
+    }
     if (!document) return EL_OK;
     const json_t *environment = json_object_get(document, "environment"),
                  *machine = json_object_get(document, "machine");

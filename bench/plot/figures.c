@@ -57,7 +57,7 @@ static int find_others(const char *plots, char names[OTHERS_MAX][NAME_BYTES])
         if (fits && !strcmp(list[i]->d_name + length - strlen(end), end)) {
             snprintf(names[n], NAME_BYTES, "%.*s", (int)(length - strlen(end)), list[i]->d_name);
             snprintf(data, sizeof data, "%s/%s.dat", plots, names[n]);
-            bool own = false;
+            bool own = !strcmp(of_watches[0]->name, names[n]);
             for (int r = 0; r < N_RUNS; r++) own = own || !strcmp(of_runs[r]->name, names[n]);
             if (!own && access(data, R_OK) == 0) n++;
         }
@@ -91,7 +91,7 @@ enum el_status el_plot_run(const char *dir, const struct el_plot_look *look, FIL
         if (drawn || !list[i]->optional) names[n++] = list[i]->name;
     }
     json_decref(run);
-    for (int i = 0; i < n_others && list == of_runs; i++) names[n++] = others[i];
+    for (int i = 0; i < n_others; i++) names[n++] = others[i];
     return status == EL_OK ? el_plot_draw(plots, names, n, look, messages) : status;
 }
 

@@ -157,12 +157,28 @@ static enum el_status blame(const struct session *s, enum el_status status, cons
 static enum el_status run_command(struct session *s, const char *command, const char *what, int side, int block,
                                   struct el_shell_output *output_p)
 {
-    const struct el_shell_spec spec = {
-        .command = command, .timeout_s = s->launching->options->timeout_s, .go_on = s->launching->go_on};
+    const char *variables[EL_HOOK_VARIABLES + 1];
+    const struct el_shell_spec spec = {.command = command,
+                                       .environment = variables,
+                                       .timeout_s = s->launching->options->timeout_s,
+                                       .go_on = s->launching->go_on};
+    el_python_hook_environment(&s->launching->hook, variables);
     enum el_status status = el_shell_run(&spec, output_p);
     if (status != EL_OK) return blame(s, status, what, side, block);
     s->cancelled = output_p->cancelled;
     return EL_OK;
+}
+
+/* What it printed, what its hook recorded, and what any program has. */
+static enum el_status read_launch(struct session *s, const struct el_shell_output *output, struct el_readings *readings)
+{
+    struct el_training training;
+    enum el_status status = el_readings_parse(output->text, readings);
+    const bool trains = el_training_read(&s->launching->hook, &training) == EL_OK;
+    if (readings->silent && (trains || el_readings_asks_measured(s->asked->metrics))) status = EL_OK;
+    if (trains && status == EL_OK) status = el_readings_training(&training, readings);
+    if (trains) el_training_free(&training);
+    return status == EL_OK ? el_readings_measured(output, readings) : status;
 }
 
 static enum el_status launch(struct session *s, int side, int block, struct el_readings *readings)
@@ -171,10 +187,10 @@ static enum el_status launch(struct session *s, int side, int block, struct el_r
     if (*s->asked->prepare) EL_TRY(run_command(s, s->asked->prepare, "--prepare for the ", side, block, &output));
     free(output.text);
     if (s->cancelled) return EL_OK;
+    el_python_hook_end(&s->launching->hook); /* what is left is of --prepare */
     EL_TRY(run_command(s, s->commands[side], "", side, block, &output));
-    enum el_status status = s->cancelled ? EL_OK : el_readings_parse(output.text, readings);
-    if (readings->silent && el_readings_asks_measured(s->asked->metrics)) status = EL_OK;
-    if (status == EL_OK && !s->cancelled) status = el_readings_measured(&output, readings);
+    enum el_status status = s->cancelled ? EL_OK : read_launch(s, &output, readings);
+    el_python_hook_end(&s->launching->hook);
     free(output.text);
     return status == EL_OK ? EL_OK : blame(s, status, "", side, block);
 }

@@ -15,6 +15,7 @@
 
 #include "bench/options/config.h"
 #include "bench/regress/regress.h"
+#include "bench/training/training.h"
 
 struct el_regress_launching {
     const struct el_options *options; /* the commands, which of their figures are judged, and when it ends */
@@ -22,6 +23,7 @@ struct el_regress_launching {
     FILE *out;                        /* for progress; NULL: quiet */
     bool terminal;
     int64_t period_ns; /* between two lines where it is no terminal */
+    struct el_python_hook hook;
     /* What has been said so far. */
     int64_t begin_ns, line_ns; /* 0: nothing was launched yet */
     int blocks, next;          /* next: the analysis, or the last launch */
@@ -60,6 +62,7 @@ void el_regress_progress_wait(struct el_regress_launching *launching);
 
 struct el_shell_spec {
     const char *command;
+    const char *const *environment; /* added "NAME=value", then NULL; may be NULL */
     double timeout_s;
     bool (*go_on)(void); /* asked about ten times a second; false ends the program */
 };
@@ -109,6 +112,10 @@ enum el_status el_readings_parse(const char *text, struct el_readings *readings)
 /* What is measured of any program, whatever it prints: wall_time, cpu_time and peak_resident, taken where they are
  * asked for by name (`extra`). A program's own metric of that name stays. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_readings_measured(const struct el_shell_output *output, struct el_readings *readings);
+/* Of a training with PyTorch: step_ms, the median step; samples_per_s, data_ms and allocated (its GPUs' peak) are taken
+ * where they are asked for by name, and so is step_ms where the program prints a figure that can be judged. The
+ * program's own metric of that name stays. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_readings_training(const struct el_training *training, struct el_readings *readings);
 /* Whether the list names one of these. */
 bool el_readings_asks_measured(const char *list);
 void el_readings_free(struct el_readings *readings);

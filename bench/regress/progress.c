@@ -26,7 +26,7 @@ static bool go_on(void)
     return !el_runner_interrupted();
 }
 
-static void begin(const struct el_options *options, struct el_regress_launching *launching)
+static void begin(const struct el_options *options, const char *dir, struct el_regress_launching *launching)
 {
     *launching = (struct el_regress_launching){.options = options,
                                                .go_on = go_on,
@@ -34,6 +34,7 @@ static void begin(const struct el_options *options, struct el_regress_launching 
                                                .terminal = isatty(STDERR_FILENO),
                                                .period_ns = MINUTE_NS};
     launching->begin_ns = launching->line_ns = el_clock_ns();
+    if (options->hook) el_python_hook_begin(dir, "", &launching->hook);
     waiting = launching;
     el_runner_catch_signals();
 }
@@ -95,7 +96,7 @@ static enum el_status save(const struct el_options *options, const char *dir, co
 enum el_status el_launching_ab(const struct el_options *options, const char *dir, struct el_regress_set *set)
 {
     struct el_regress_launching launching;
-    begin(options, &launching);
+    begin(options, dir, &launching);
     EL_TRY(el_regress_ab(&launching, set));
     return set->blocks ? save(options, dir, set) : EL_OK;
 }
@@ -104,7 +105,7 @@ enum el_status el_launching_from(const struct el_options *options, const char *d
 {
     struct el_regress_set launched = {0};
     struct el_regress_launching launching;
-    begin(options, &launching);
+    begin(options, dir, &launching);
     enum el_status status = el_regress_launches(&launching, &launched);
     if (status == EL_OK && !el_runner_interrupted()) status = save(options, dir, &launched);
     set->unjudged = json_incref(launched.unjudged);

@@ -258,11 +258,10 @@ enum el_status el_readings_parse(const char *text, struct el_readings *readings)
     json_decref(reader.places);
     if (status != EL_OK || readings->n > 0) return status;
     readings->silent = true;
-    return el_fail(
-        EL_ERR_INVALID,
-        "printed no metric: lines 'metric value unit' are read, the JSON of 'evenload run', "
-        "'compare' and 'comm', nccl-tests' output, and more (docs/regress.md); or give --metric wall_time, cpu_time "
-        "or peak_resident, which any program has");
+    return el_fail(EL_ERR_INVALID,
+                   "printed no metric: lines 'metric value unit' are read, the JSON of 'evenload run', "
+                   "'compare' and 'comm', nccl-tests' output, and more (docs/regress.md); or give --metric wall_time, "
+                   "cpu_time or peak_resident, which any program has");
 }
 
 static const char *const measured[] = {"wall_time", "cpu_time", "peak_resident"};
@@ -273,22 +272,50 @@ bool el_readings_asks_measured(const char *list)
            el_regress_listed(list, measured[2]);
 }
 
-enum el_status el_readings_measured(const struct el_shell_output *output, struct el_readings *readings)
+struct figure {
+    const char *name, *unit;
+    double value; /* NAN: not known */
+    bool extra;
+};
+
+/* What the program printed under that name stays. */
+static enum el_status add_figures(const struct figure *figures, size_t n, struct el_readings *readings)
 {
-    static const char *const units[] = {"s", "s", "MiB"};
-    const double values[] = {output->wall_s, output->cpu_s, (double)output->peak_bytes / (1 << 20)};
     struct el_readings_reader reader = {.readings = readings, .places = json_object()};
     enum el_status status = EL_OK;
     for (size_t i = 0; i < readings->n; i++)
         json_object_set_new(reader.places, readings->rows[i].name, json_integer((json_int_t)i));
-    for (size_t i = 0; i < sizeof units / sizeof units[0] && status == EL_OK; i++) {
+    for (size_t i = 0; i < n && status == EL_OK; i++) {
         struct el_reading *row;
-        if (json_object_get(reader.places, measured[i])) continue;
-        status = el_readings_add(&reader, measured[i], units[i], values[i], &row);
-        if (status == EL_OK) row->value = values[i], row->extra = true;
+        if (isnan(figures[i].value) || json_object_get(reader.places, figures[i].name)) continue;
+        status = el_readings_add(&reader, figures[i].name, figures[i].unit, figures[i].value, &row);
+        if (status == EL_OK) row->value = figures[i].value, row->extra = figures[i].extra;
     }
     json_decref(reader.places);
     return status;
+}
+
+enum el_status el_readings_measured(const struct el_shell_output *output, struct el_readings *readings)
+{
+    const struct figure figures[] = {{measured[0], "s", output->wall_s, true},
+                                     {measured[1], "s", output->cpu_s, true},
+                                     {measured[2], "MiB", (double)output->peak_bytes / (1 << 20), true}};
+    return add_figures(figures, sizeof figures / sizeof figures[0], readings);
+}
+
+enum el_status el_readings_training(const struct el_training *training, struct el_readings *readings)
+{
+    json_t *step_ms = el_training_step_ms(training), *ranks = el_training_ranks(training);
+    bool printed = false;
+    for (size_t i = 0; i < readings->n; i++)
+        printed = printed || (readings->rows[i].directed && !readings->rows[i].extra);
+    const struct figure figures[] = {{"step_ms", "ms", el_json_number(step_ms, "median"), printed},
+                                     {"samples_per_s", "samples/s", el_training_samples_per_s(training), true},
+                                     {"data_ms", "ms", el_json_highest(ranks, "data_ms"), true},
+                                     {"allocated", "MiB", el_json_highest(ranks, "allocated_bytes") / (1 << 20), true}};
+    json_decref(step_ms);
+    json_decref(ranks);
+    return add_figures(figures, sizeof figures / sizeof figures[0], readings);
 }
 
 void el_readings_free(struct el_readings *readings)

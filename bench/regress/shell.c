@@ -106,6 +106,7 @@ static enum el_status run(struct running *running, struct el_launch_result *resu
     char *const words[] = {(char *)"/bin/sh", (char *)"-c", (char *)running->spec->command, NULL};
     const struct el_launch_spec spec = {.argv = words,
                                         .procs = 1,
+                                        .environment = running->spec->environment,
                                         .out = running->ends[1],
                                         .err = running->err,
                                         .timeout_s = running->spec->timeout_s,

@@ -24,8 +24,7 @@ static struct el_parts parts_of(const double *s)
                               [EL_PART_EXPOSED] = s[EL_RELATION_EXPOSED] * 1e3,
                               [EL_PART_SKEW] = s[EL_RELATION_WAIT_EXPOSED] * 1e3,
                               [EL_PART_DATA] = s[EL_RELATION_COPIES] * 1e3,
-                              [EL_PART_IDLE] = fmax(rest, 0) * 1e3,
-                              [EL_PART_HOST] = NAN}};
+                              [EL_PART_IDLE] = fmax(rest, 0) * 1e3}};
     return parts;
 }
 

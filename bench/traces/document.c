@@ -326,6 +326,8 @@ static json_t *blame_json(const struct el_traces *traces, const struct el_rank_r
     json_t *told = el_ranks_blame_json(rows, n, &blame);
     el_json_put(told, "late_steps", late_steps_json(&traces->relation, &blame));
     say_doubt(traces, &blame, doubt);
+    const bool named = blame.stays || blame.kind == EL_BLAME_ONCE || blame.kind == EL_BLAME_AT_TIMES;
+    el_json_put(told, "cause", el_traces_cause(traces, *doubt || !named ? -1 : blame.who));
     if (*doubt)
         el_json_put_all(told, EL_KEY("kind", "unknown"), EL_KEY("rank", json_null()), EL_KEY("stays", false),
                         EL_KEY("late_steps", json_array()), EL_KEY("sentence", (const char *)doubt));
@@ -338,23 +340,25 @@ static void put_ranks(const struct el_traces *traces, json_t *job)
     int n = (int)relation->n_members;
     struct el_rank_row *rows = calloc(relation->n_members + 1, sizeof *rows);
     char(*names)[EL_TRACES_NAME_BYTES] = calloc(relation->n_members + 1, sizeof *names);
+    struct el_step_parts *parts = calloc(relation->n_members + 1, sizeof *parts);
     for (int m = 0; m < n && rows && names; m++) {
         el_traces_name(traces, &relation->members[m], names[m]);
         rows[m] = relation->members[m].row;
         rows[m].name = names[m];
     }
-    if (rows && names) {
+    if (rows && names && parts && el_causes_steps(traces->list, relation, parts) == EL_OK) {
         json_t *list = el_ranks_json(rows, n);
         EL_EACH(row, list) {
             const struct el_relation_member *member = &relation->members[row_at.i];
             el_json_put_all(row, EL_KEY("file", (const char *)traces->files[member->trace]),
                             EL_KEY("device", el_json_count(member->device)), EL_KEY("calls", member->n_calls),
-                            EL_KEY("alone", member->n_alone));
+                            EL_KEY("alone", member->n_alone), EL_KEY("parts_ms", el_traces_parts(&parts[row_at.i])));
         }
         el_json_put_all(job, EL_KEY("ranks", list), EL_KEY("blame", blame_json(traces, rows, n)));
     }
     free(rows);
     free(names);
+    free(parts);
 }
 
 json_t *el_traces_job(const struct el_traces *traces)

@@ -144,6 +144,8 @@ static void print_job(const json_t *document, FILE *out)
     el_ranks_table(json_object_get(job, "ranks"), out);
     fprintf(out, "\n");
     el_text_say("", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(job, "blame.sentence", ""));
+    if (json_is_object(el_json_at(job, "blame.cause")))
+        el_text_say("", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(job, "blame.cause.sentence", ""));
     say_steps(job, out);
     el_ranks_explain(out);
     print_table("\nBandwidth, from the transfer alone (medians)\n", size_columns, json_object_get(job, "bandwidth"),

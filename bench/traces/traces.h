@@ -8,11 +8,11 @@
  * {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/watch.md], "left_out", "foreign":
  * [file], "rank_of_two": a rank with several traces or null, "job": null if fewer than two share a collective, else
  * {"steps", "step_ms", "steps_left_out", "operations", "alone", "ranks": [bench/report/ranks.h's, "file", "device",
- * "calls", "alone"], "clocks":
+ * "calls", "alone", "parts_ms": el_traces_parts'], "clocks":
  * [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock", "missing_ranks", "groups_unnamed",
  * "by_step": {"steps", "late_ms": [rank: [step]]} or null,
  * "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms", "busbw_gb_per_s"}], "blame":
- * bench/report/ranks.h's, kind "unknown" where it cannot be said}}. */
+ * bench/report/ranks.h's, "late_steps", "cause": el_traces_cause's; kind "unknown" where it cannot be said}}. */
 #pragma once
 
 #include <jansson.h>
@@ -22,7 +22,7 @@
 #include "bench/base/io.h"
 #include "bench/explain/explain.h"
 #include "bench/plot/data_file.h"
-#include "profiles/relate.h"
+#include "profiles/causes.h"
 
 enum { EL_TRACES_SCHEMA = 1, EL_TRACES_NAME_BYTES = 64 };
 
@@ -61,12 +61,18 @@ void el_traces_print_without(const json_t *document, FILE *out);
 void el_traces_print_merged(const json_t *document, FILE *out);
 /* A document that --out wrote. Errors: EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_traces_document_read(const char *path, json_t **document_p);
-/* Lateness of each rank in each step. */
-extern const struct el_figure el_figure_lateness;
+/* Lateness of each rank in each step; where each rank's step goes, also of a watch's document. */
+extern const struct el_figure el_figure_lateness, el_figure_ranks;
 
 /* The trace's name, "cpu:1"; else "rank 1", or "rank 0, device 1" with several devices in its trace. */
 void el_traces_name(const struct el_traces *traces, const struct el_relation_member *member,
                     char name[EL_TRACES_NAME_BYTES]);
+/* {"compute", "copies", "pause", "data", "backward", "optimizer", "forward", "other", "wait", "transfer"}: a rank's
+ * "parts_ms". New reference. */
+json_t *el_traces_parts(const struct el_step_parts *parts);
+/* Where member `who`'s lateness arises (profiles/causes.h): {"late_ms", "steps": in how many it is late, "part": the
+ * largest, "parts_ms", "sentence"}; null: none is blamed (-1), or it is not known. New reference. */
+json_t *el_traces_cause(const struct el_traces *traces, int who);
 /* The document's "job", or null. New reference. */
 json_t *el_traces_job(const struct el_traces *traces);
 

@@ -74,7 +74,7 @@ static enum el_status ask_rank(struct asked *asked, const char *called)
 static bool any_load(const struct el_traces *traces)
 {
     for (size_t t = 0; t < traces->n; t++)
-        if (traces->list[t].loads.n) return true;
+        if (traces->list[t].phases[EL_KINETO_LOADS].n) return true;
     return false;
 }
 

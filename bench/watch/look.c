@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/watch/late.h"
 #include "bench/watch/watch.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/grow.h"
@@ -182,8 +183,12 @@ enum el_status el_watch_do(struct el_watching *watch, enum el_watch_activity act
         look(watch);
     } else if (activity == EL_WATCH_SHARED) {
         el_process_tree_look_shared(watch->tree);
-    } else if (watch->gpus) {
+    } else if (activity == EL_WATCH_GPUS && watch->gpus) {
         look_at_gpus(watch);
+    } else if (activity == EL_WATCH_LIVE && watch->live) {
+        json_t *training = el_late_document(&watch->hook);
+        el_late_print(training, stderr);
+        json_decref(training);
     }
     return EL_OK;
 }

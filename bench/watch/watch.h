@@ -1,14 +1,14 @@
 /* Watches a command from outside: its processes, their GPUs, and the cost of watching.
  *
- *     el_watch_begin(command, interval_s, &hook, &watch, &exit_status);   starts it with our standard streams
+ *     el_watch_begin(command, interval_s, &hook, NULL, &watch, &exit_status);   starts it with our standard streams
  *     el_watch_run(watch, wait_all);
  *     document = el_watch_record(watch, words);          results.json (watch_record.c)
  *     el_watch_release_signals(watch);                   after the command's end
  *     el_watch_print(document, file);                    tables (watch_report.c)
  *     el_watch_end(watch);
  *
- * Four activities at their own intervals: new processes, CPU time and memory, Pss, GPUs. Each has a share of one core,
- * 1 % in all, and waits after exceeding it.
+ * Activities at their own intervals: new processes, CPU time and memory, Pss, GPUs, and with `live` a table of ranks.
+ * Each has a share of one core, 1 % in all, and waits after exceeding it.
  *
  * Threads: one. Signals: SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, and SIGINT and SIGQUIT from other processes are forwarded
  * to the command; the terminal's own reach its group. After its end, while its processes are awaited, SIGUSR1 and
@@ -19,7 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "bench/watch/hook.h"
+#include "bench/training/training.h"
 #include "profiles/gpu_processes.h"
 #include "profiles/process_tree.h"
 
@@ -64,7 +64,14 @@ void el_series_free(struct el_series *series);
 
 enum { EL_WATCH_USES_MAX = 1024, EL_WATCH_REASON_BYTES = 160 };
 
-enum el_watch_activity { EL_WATCH_DISCOVER, EL_WATCH_LOOK, EL_WATCH_SHARED, EL_WATCH_GPUS, EL_WATCH_ACTIVITIES };
+enum el_watch_activity {
+    EL_WATCH_DISCOVER,
+    EL_WATCH_LOOK,
+    EL_WATCH_SHARED,
+    EL_WATCH_GPUS,
+    EL_WATCH_LIVE, /* prints what the ranks of a training do */
+    EL_WATCH_ACTIVITIES
+};
 
 /* When an activity is due, and its cost so far. */
 struct el_watch_pace {
@@ -96,10 +103,12 @@ struct el_watch_gpu {
 
 struct el_watching {
     char *const *command;
-    struct el_watch_hook hook;
+    struct el_python_hook hook;
+    bool live; /* set it after el_watch_begin */
     pid_t pid;
     sigset_t signals, signals_before;          /* handled ones; the mask before */
     bool ended, waited_for_all, waiting_ended; /* by --wait-all; by a signal */
+    bool asked_to_end;                         /* SIGINT, SIGTERM or SIGHUP came */
     int wait_status;
     int64_t begin_ns, end_ns;
     double interval_s;
@@ -122,9 +131,10 @@ struct el_watching {
 /* Exit statuses of a command that did not start, as in shells. */
 enum { EL_WATCH_NOT_FOUND = 127, EL_WATCH_NOT_STARTED = 126 };
 
-/* Errors: EL_ERR_ABSENT (cannot be started: exit with *exit_status_p), EL_ERR_HOST_MEMORY, EL_ERR_IO. */
-enum el_status el_watch_begin(char *const *command, double interval_s, const struct el_watch_hook *hook,
-                              struct el_watching **watch_p, int *exit_status_p);
+/* `log`: a file for its output, its input is then empty; NULL: our streams. Errors: EL_ERR_ABSENT (cannot be started:
+ * exit with *exit_status_p), EL_ERR_HOST_MEMORY, EL_ERR_IO. */
+enum el_status el_watch_begin(char *const *command, double interval_s, const struct el_python_hook *hook,
+                              const char *log, struct el_watching **watch_p, int *exit_status_p);
 /* Blocks until the command, or with `wait_all` its last process, has ended. Errors: EL_ERR_HOST_MEMORY; the command is
  * still awaited. */
 enum el_status el_watch_run(struct el_watching *watch, bool wait_all);

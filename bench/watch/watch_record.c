@@ -11,6 +11,7 @@
 #include "bench/machine/host.h"
 #include "bench/record/record.h"
 #include "bench/trial/trial.h"
+#include "bench/watch/late.h"
 #include "bench/watch/watch.h"
 
 enum { SERIES_MAX = 64 }; /* heaviest processes, with time series */
@@ -19,7 +20,8 @@ static const double SHARE_S = 1;
 static const char *const activity_names[] = {[EL_WATCH_DISCOVER] = "new processes",
                                              [EL_WATCH_LOOK] = "CPU time and memory",
                                              [EL_WATCH_SHARED] = "Pss",
-                                             [EL_WATCH_GPUS] = "GPUs"};
+                                             [EL_WATCH_GPUS] = "GPUs",
+                                             [EL_WATCH_LIVE] = "ranks"};
 
 static double seconds(int64_t from_ns, int64_t to_ns)
 {
@@ -126,7 +128,7 @@ static json_t *sampler_of(const struct el_watching *watch)
     json_t *activities = json_array();
     for (int a = 0; a < EL_WATCH_ACTIVITIES; a++) {
         const struct el_watch_pace *pace = &watch->paces[a];
-        if (a == EL_WATCH_GPUS && !watch->gpus) continue;
+        if ((a == EL_WATCH_GPUS && !watch->gpus) || (a == EL_WATCH_LIVE && !watch->live)) continue;
         json_array_append_new(activities,
                               el_json_of(EL_KEY("name", activity_names[a]), EL_KEY("times", pace->n),
                                          EL_KEY("asked_every_ms", 1e-6 * (double)pace->every_ns),
@@ -224,8 +226,7 @@ static json_t *trial_of(const struct el_watching *watch, const struct el_watch_p
 /* Steps of PyTorch, where there are some, are the trial's. */
 static void put_training(const struct el_watching *watch, json_t *document)
 {
-    json_t *training = el_watch_hook_read(&watch->hook),
-           *trial = json_array_get(json_object_get(document, "trials"), 0);
+    json_t *training = el_late_document(&watch->hook), *trial = json_array_get(json_object_get(document, "trials"), 0);
     if (json_is_object(training)) {
         el_json_put(trial, "step_ms", json_incref(json_object_get(training, "step_ms")));
         el_json_put(trial, "throughput",

@@ -7,6 +7,7 @@
 #include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/report/report.h"
+#include "bench/watch/late.h"
 #include "bench/watch/watch.h"
 
 enum { ROWS_MAX = 16, NAME_COLUMNS = 23 };
@@ -265,7 +266,7 @@ void el_watch_print(const json_t *document, FILE *out)
     put_uses(watch, out);
     put_gpus(watch, out);
     put_imbalance(trial, watch, out);
-    el_watch_hook_print(json_object_get(watch, "training"), out);
+    el_late_print(json_object_get(watch, "training"), out);
     fputc('\n', out);
     say_uneven(trial, watch, out);
     say_unseen(watch, out);

@@ -2,6 +2,7 @@
 #include "bench/watch/watch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static const struct {
     [EL_WATCH_LOOK] = {0, 0.004, 0.004},
     [EL_WATCH_SHARED] = {0.2, 0.002, 0.008},
     [EL_WATCH_GPUS] = {0.2, 0.002, 0.01}, /* the driver's own samples are no denser */
+    [EL_WATCH_LIVE] = {5, 0.001, 0.05},
 };
 
 static void set_paces(struct el_watching *watch)
@@ -49,27 +51,41 @@ static const int taken[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, 
 
 struct started {
     char *const *command;
-    const struct el_watch_hook *hook;
+    const struct el_python_hook *hook;
+    const char *log;
     sigset_t mask;
     struct sigaction on_child;
 };
+
+/* In the child: its output goes there, and there is no input. */
+static void take_log(const char *log)
+{
+    const int file = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0666), none = open("/dev/null", O_RDONLY);
+    if (none >= 0) dup2(none, STDIN_FILENO);
+    if (file < 0) return;
+    dup2(file, STDOUT_FILENO);
+    dup2(file, STDERR_FILENO);
+}
 
 static void become(const void *context)
 {
     const struct started *started = context;
     sigaction(SIGCHLD, &started->on_child, NULL);
     sigprocmask(SIG_SETMASK, &started->mask, NULL);
-    el_watch_hook_environment(started->hook);
+    const char *variables[EL_HOOK_VARIABLES + 1];
+    el_python_hook_environment(started->hook, variables);
+    for (int i = 0; variables[i]; i++) putenv((char *)(uintptr_t)variables[i]);
+    if (started->log) take_log(started->log);
     execvp(started->command[0], started->command);
 }
 
 /* But for the hook streams, environment, process group, signals and terminal are as without evenload. Orphaned
  * descendants become our children. */
-static enum el_status start_command(struct el_watching *watch, int *exit_status_p)
+static enum el_status start_command(struct el_watching *watch, const char *log, int *exit_status_p)
 {
     char *const *command = watch->command;
     struct sigaction plain = {.sa_handler = SIG_DFL};
-    struct started started = {.command = command, .hook = &watch->hook};
+    struct started started = {.command = command, .hook = &watch->hook, .log = log};
     sigemptyset(&watch->signals);
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) sigaddset(&watch->signals, taken[i]);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return el_fail_errno("%s: cannot adopt its processes", command[0]);
@@ -85,8 +101,8 @@ static enum el_status start_command(struct el_watching *watch, int *exit_status_
                    strerror(number));
 }
 
-enum el_status el_watch_begin(char *const *command, double interval_s, const struct el_watch_hook *hook,
-                              struct el_watching **watch_p, int *exit_status_p)
+enum el_status el_watch_begin(char *const *command, double interval_s, const struct el_python_hook *hook,
+                              const char *log, struct el_watching **watch_p, int *exit_status_p)
 {
     struct el_nvml_api api;
     struct el_watching *watch = calloc(1, sizeof *watch);
@@ -98,7 +114,7 @@ enum el_status el_watch_begin(char *const *command, double interval_s, const str
         snprintf(watch->gpu_reason, sizeof watch->gpu_reason, "%s", el_error_message());
     enum el_status status = el_process_tree_open("", getpid(), &watch->tree);
     watch->begin_ns = el_clock_ns();
-    if (status == EL_OK) status = start_command(watch, exit_status_p);
+    if (status == EL_OK) status = start_command(watch, log, exit_status_p);
     if (status != EL_OK) {
         el_watch_end(watch);
         return status;
@@ -192,6 +208,7 @@ static void conclude(struct el_watching *watch)
 static bool take_signal(struct el_watching *watch, int number, const siginfo_t *info, bool wait_all)
 {
     bool children = true;
+    watch->asked_to_end |= number == SIGINT || number == SIGTERM || number == SIGHUP;
     if (number == SIGCHLD) {
         children = reap(watch);
     } else if (watch->ended) {

@@ -1,10 +1,18 @@
 """What `evenload watch` has Python run first: records the steps of a training with PyTorch, in the folder EVENLOAD_HOOK.
 
 The folder of this file comes first in PYTHONPATH. After `import torch` each step of one optimizer appends a line to
-steps-PID: the time (ns since 1970), the wait for the DataLoader since the last step (ns) and the samples that it gave.
-flight_PID_rank_R is the flight recorder's dump (docs/watch.md), written again now and then and at the end.
+steps-PID: the time (ns since 1970), the wait for the DataLoader since the last step (ns), the samples and numbers of the
+batches that it gave, the garbage collection (ns), and the time in which the process waited for a processor (ns, -1: not
+known). Now and then and at the end these are written again:
+
+    flight_PID_rank_R   the flight recorder's dump (docs/watch.md)
+    marks_PID_rank_R    'KIND BEGIN END' (ns since 1970) of the last data, backward, optimizer and pause (collection)
+    memory_PID_rank_R   'DEVICE NAME ALLOCATED RESERVED': the allocator's peaks (bytes) of a GPU
+
+With EVENLOAD_PROFILE torch.profiler records the steps of that schedule: EVENLOAD_TRACES/rank-R.pt.trace.json.
 Whatever goes wrong here is a line in trouble-PID, and the program goes on.
 """
+import collections
 import importlib.machinery
 import importlib.util
 import os
@@ -12,7 +20,7 @@ import sys
 import time
 
 FLIGHT_EVERY_NS, FLIGHT_SHARE = 2_000_000_000, 1000  # at most every 2 s, and a thousandth of the time
-OTHERS_MAX = 16
+OTHERS_MAX, MARKS_MAX, PAUSE_NS = 16, 40_000, 100_000
 _folder = os.environ.get("EVENLOAD_HOOK", "")
 _hook = None
 
@@ -30,23 +38,34 @@ class _Hook:
     """Of one process."""
 
     def __init__(self, torch):
-        self.torch, self.pid, self.file, self.loading, self.samples = torch, os.getpid(), None, 0, 0
-        self.flight_due_ns, self.broken, self.first, self.others = time.time_ns() + FLIGHT_EVERY_NS, set(), None, 0
+        self.torch, self.broken = torch, set()
+        self.begin()
 
-    def guard(self, what, do):
+    def begin(self):
+        self.pid, self.file, self.delays, self.delay = os.getpid(), None, None, 0
+        self.loading = self.samples = self.numbers = self.collecting = self.steps = 0
+        self.marks, self.collected_from, self.backward_depth, self.entered = collections.deque(maxlen=MARKS_MAX), 0, 0, 0
+        self.flight_due_ns, self.first, self.others = time.time_ns() + FLIGHT_EVERY_NS, None, 0
+        self.profiler, self.schedule = None, os.environ.get("EVENLOAD_PROFILE", "")
+
+    def guard(self, what, do, *given):
         if what in self.broken:
             return
         try:
-            if os.getpid() != self.pid:  # a fork has a file of its own
-                self.pid, self.file, self.loading, self.samples = os.getpid(), None, 0, 0
-            do()
+            if os.getpid() != self.pid:  # a fork has files of its own
+                self.begin()
+            do(*given)
         except Exception as error:  # noqa: it must not end the program
             self.broken.add(what)
             _say(what, error)
 
+    # ---- what is marked ----
+
     def enter(self, optimizer):
         if self.first is None:
             self.first = id(optimizer)
+        if id(optimizer) == self.first:
+            self.entered = time.time_ns()
 
     def leave(self, optimizer):
         """One optimizer is the clock: it may hold another one (ZeRO's), or stand beside one (GANs)."""
@@ -56,82 +75,210 @@ class _Hook:
         elif self.others == 0:
             self.step()
 
-    def step(self):
-        now = time.time_ns()
-        if self.file is None:
-            os.makedirs(_folder, exist_ok=True)
-            self.file = os.open(os.path.join(_folder, f"steps-{self.pid}"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        os.write(self.file, b"%d %d %d\n" % (now, self.loading, self.samples))
-        self.loading = self.samples = 0
-        if now > self.flight_due_ns:
-            self.guard("the flight recorder", self.dump)
-            took = time.time_ns() - now
-            self.flight_due_ns = now + max(FLIGHT_EVERY_NS, FLIGHT_SHARE * took)
-
-    def dump(self):
-        distributed = self.torch.distributed
-        if not (distributed.is_available() and distributed.is_initialized()):
-            return
-        recorder, backend = self.torch._C._distributed_c10d, distributed.get_backend()
-        if backend != "gloo":
-            raise RuntimeError(f"with {backend} the host calls collectives before the card comes to them; traces say who is late: evenload trace-stats")
-        if not hasattr(recorder, "_dump_fr_trace_json"):
-            raise RuntimeError(f"PyTorch {self.torch.__version__} has none for {backend}")
-        text = recorder._dump_fr_trace_json(True, False, backend)
-        os.makedirs(_folder, exist_ok=True)
-        path = os.path.join(_folder, f"flight_{self.pid}_rank_{distributed.get_rank()}")
-        with open(path + ".new", "wb") as file:
-            file.write(text)
-        os.replace(path + ".new", path)
-
     def took(self, begin, batch):
-        self.loading += time.perf_counter_ns() - begin
+        now = time.time_ns()
+        self.loading += now - begin
+        self.marks.append(("data", begin, now))
         first = batch
         while isinstance(first, (list, tuple, dict)) and len(first):
             first = next(iter(first.values())) if isinstance(first, dict) else first[0]
         shape = getattr(first, "shape", None)
         if shape is not None and len(shape):
             self.samples += int(shape[0])
+            numbers = 1
+            for length in shape:
+                numbers *= int(length)
+            self.numbers += numbers
+
+    def backward(self, entered):
+        """A backward pass within another one (checkpoints) is of it."""
+        now = time.time_ns()
+        self.backward_depth += 1 if entered else -1
+        if entered and self.backward_depth == 1:
+            self.backward_from = now
+        elif not entered and self.backward_depth == 0:
+            self.marks.append(("backward", self.backward_from, now))
+
+    def collects(self, phase, _):
+        now = time.time_ns()
+        if phase == "start":
+            self.collected_from = now
+        elif self.collected_from:
+            self.collecting += now - self.collected_from
+            if now - self.collected_from > PAUSE_NS:
+                self.marks.append(("pause", self.collected_from, now))
+            self.collected_from = 0
+
+    def step(self):
+        now = time.time_ns()
+        if self.entered:
+            self.marks.append(("optimizer", self.entered, now))
+        if self.file is None:
+            os.makedirs(_folder, exist_ok=True)
+            self.file = os.open(os.path.join(_folder, f"steps-{self.pid}"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            self.guard("the wait for a processor", self.open_delays)
+        before, self.delay = self.delay, self.delays_ns()
+        os.write(self.file, b"%d %d %d %d %d %d\n" % (now, self.loading, self.samples, self.numbers, self.collecting,
+                                                      self.delay - before if self.delay >= 0 else -1))
+        self.loading = self.samples = self.numbers = self.collecting = 0
+        if self.schedule:
+            self.guard("torch.profiler", self.profile)
+        if now > self.flight_due_ns:
+            self.dump()
+            took = time.time_ns() - now
+            self.flight_due_ns = now + max(FLIGHT_EVERY_NS, FLIGHT_SHARE * took)
+
+    def open_delays(self):
+        self.delays = os.open("/proc/self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        self.delay = self.delays_ns()
+
+    def delays_ns(self):
+        """Of the main thread; -1: the kernel does not tell."""
+        return int(os.pread(self.delays, 64, 0).split()[1]) if self.delays is not None else -1
+
+    # ---- what is written again and again ----
+
+    def dump(self):
+        distributed = self.torch.distributed
+        rank = distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else -1
+        self.guard("the allocator's peaks", self.write_memory, rank)
+        if rank >= 0:
+            self.guard("the marks", self.write, "marks", rank, self.marks_text())
+            self.guard("the flight recorder", self.write_flight, rank)
+
+    def write(self, what, rank, text):
+        os.makedirs(_folder, exist_ok=True)
+        path = os.path.join(_folder, f"{what}_{self.pid}_rank_{rank}")
+        with open(path + ".new", "wb") as file:
+            file.write(text)
+        os.replace(path + ".new", path)
+
+    def marks_text(self):
+        return b"".join(b"%b %d %d\n" % (kind.encode(), begin, end) for kind, begin, end in self.marks)
+
+    def write_flight(self, rank):
+        recorder, backend = self.torch._C._distributed_c10d, self.torch.distributed.get_backend()
+        if backend != "gloo":
+            raise RuntimeError(f"with {backend} the host calls collectives before the card comes to them; --profile names the late rank")
+        if not hasattr(recorder, "_dump_fr_trace_json"):
+            raise RuntimeError(f"PyTorch {self.torch.__version__} has none for {backend}; --profile names the late rank")
+        self.write("flight", rank, recorder._dump_fr_trace_json(True, False, backend))
+
+    def write_memory(self, rank):
+        cuda = getattr(self.torch, "cuda", None)
+        if cuda is None or not cuda.is_initialized():
+            return
+        lines = ""
+        for device in range(cuda.device_count()):
+            if cuda.max_memory_reserved(device) > 0:
+                name = cuda.get_device_properties(device).name.replace(" ", "_")
+                lines += f"{device} {name} {cuda.max_memory_allocated(device)} {cuda.max_memory_reserved(device)}\n"
+        if lines:
+            self.write("memory", rank, lines.encode())
+
+    # ---- torch.profiler ----
+
+    def profile(self):
+        """Begins at the end of the first step; a step's end is the optimizer's."""
+        if self.profiler is not None:
+            self.profiler.step()
+            return
+        profiler = self.torch.profiler
+        plan = {key: int(value) for key, value in (word.split("=") for word in self.schedule.split(","))}
+        self.profiler = profiler.profile(schedule=profiler.schedule(**plan), on_trace_ready=self.write_trace, record_shapes=True)
+        self.profiler.start()
+
+    def write_trace(self, profiler):
+        self.schedule = ""  # one cycle
+        folder, distributed = os.environ["EVENLOAD_TRACES"], self.torch.distributed
+        rank = distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, f"rank-{rank}.pt.trace.json")
+        profiler.export_chrome_trace(path + ".new.json")
+        os.replace(path + ".new.json", path)
+
+    def end(self):
+        self.guard("the last figures", self.dump)
+        if self.schedule and self.profiler is not None:
+            _say("torch.profiler", RuntimeError("the job ended before the schedule's last step"))
 
 
 def _install(torch):
     global _hook
     import atexit
+    import gc
     hook = _hook = _Hook(torch)
 
     def optimizers():
-        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-        register_optimizer_step_pre_hook(lambda optimizer, *_: hook.guard("a step", lambda: hook.enter(optimizer)))
-        register_optimizer_step_post_hook(lambda optimizer, *_: hook.guard("a step", lambda: hook.leave(optimizer)))
+        module = importlib.import_module("torch.optim.optimizer")
+        if hasattr(module, "register_optimizer_step_post_hook"):
+            module.register_optimizer_step_pre_hook(lambda optimizer, *_: hook.guard("a step", hook.enter, optimizer))
+            module.register_optimizer_step_post_hook(lambda optimizer, *_: hook.guard("a step", hook.leave, optimizer))
+            return
+        # Before PyTorch 2.1: what puts a wrapper around the class' step, for its profiler.
+        name = "_patch_step_function" if hasattr(module.Optimizer, "_patch_step_function") else "_hook_for_profile"
+        inner = getattr(module.Optimizer, name)
+
+        def wrap(self):
+            inner(self)
+            kind = type(self)
+            if getattr(kind.step, "evenload", False):
+                return
+            step = kind.step
+
+            def timed(self, *args, **named):
+                hook.guard("a step", hook.enter, self)
+                result = step(self, *args, **named)
+                hook.guard("a step", hook.leave, self)
+                return result
+
+            timed.hooked = timed.evenload = True
+            kind.step = timed
+
+        setattr(module.Optimizer, name, wrap)
 
     def loaders():
         from torch.utils.data.dataloader import _BaseDataLoaderIter
         inner = _BaseDataLoaderIter.__next__
 
         def timed_next(self):
-            begin = time.perf_counter_ns()
+            begin = time.time_ns()
             batch = inner(self)
-            hook.guard("the DataLoader", lambda: hook.took(begin, batch))
+            hook.guard("the DataLoader", hook.took, begin, batch)
             return batch
 
         _BaseDataLoaderIter.__next__ = timed_next
         _BaseDataLoaderIter.next = timed_next
+
+    def passes():
+        inner = torch.autograd.backward
+
+        def backward(*args, **named):
+            hook.guard("backward", hook.backward, True)
+            try:
+                return inner(*args, **named)
+            finally:
+                hook.guard("backward", hook.backward, False)
+
+        torch.autograd.backward = backward
 
     def groups():  # the dump is of groups that are there
         from torch.distributed import distributed_c10d as c10d
         inner = c10d.destroy_process_group
 
         def destroy(*args, **named):
-            hook.guard("the flight recorder", hook.dump)
+            hook.guard("the last figures", hook.dump)
             return inner(*args, **named)
 
         c10d.destroy_process_group = torch.distributed.destroy_process_group = destroy
 
     hook.guard("optimizers", optimizers)
     hook.guard("the DataLoader", loaders)
+    hook.guard("backward", passes)
+    hook.guard("garbage collection", lambda: gc.callbacks.append(lambda phase, info: hook.guard("garbage collection", hook.collects, phase, info)))
     if torch.distributed.is_available():
         hook.guard("process groups", groups)
-    atexit.register(lambda: hook.guard("the flight recorder", hook.dump))
+    atexit.register(hook.end)
 
 
 class _Finder:

@@ -120,31 +120,6 @@ END
     [[ $(json k.json '"repeats/" in d["ci_reason"]') == True ]]
 }
 
-@test "PyTorch's record: the host's share is its own, all else is the rest" {
-    make_records
-    python3 - <<'END'
-import json
-d = json.load(open("b/results.json"))
-d["environment"]["framework"] = "PyTorch 2.15.0"
-trial = d["trials"][0]
-trial.update(mode="torch-ddp", per_device=[], slowest_member=None)
-for i, repeat in enumerate(trial["repeats"]):
-    repeat.update(step_ms=[20.0, 22.0], host_ms=3 + i)
-json.dump(d, open("b/results.json", "w"))
-END
-    "$EVENLOAD" explain a b --json --out ab >ab.json
-    python3 - <<'END'
-import json
-d = json.load(open("ab.json"))
-(host,) = d["parts"]
-assert host["part"] == "host" and host["a_ms"] is None and host["b_ms"] == 5 and host["ms"] == 5, host
-assert abs(d["whole"]["ms"] - (21 - 8.85)) < 1e-9 and abs(d["rest"]["ms"] - (d["whole"]["ms"] - 5)) < 1e-9
-assert d["b"]["framework"] == "PyTorch 2.15.0"
-END
-    run --separate-stderr "$EVENLOAD" explain a b --out t
-    [[ $output == *"5 launches, PyTorch 2.15.0"*"host"*"kernels and communication, which PyTorch's record does not separate"* ]] || show
-}
-
 @test "two real records: dp and ddp, each run by itself" {
     local mode
     for mode in dp ddp; do

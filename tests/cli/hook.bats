@@ -7,10 +7,43 @@ PICTURES=no
 # Two ranks on a grid of 40 ms: each enters its all-reduce, rank 1 LATE ms after rank 0, and all go on 30 ms later.
 setup_file() {
     cd "$BATS_FILE_TMPDIR" || return 1
-    mkdir -p packages/torch/{optim,utils/data,distributed,_C}
+    mkdir -p packages/torch/{optim,utils/data,distributed,_C,autograd,cuda}
     cat >packages/torch/__init__.py <<'.'
 __version__ = "0.fake"
-from . import _C, distributed, optim
+from . import _C, autograd, cuda, distributed, optim, profiler
+.
+    cat >packages/torch/autograd/__init__.py <<'.'
+def backward(work): work()
+.
+    cat >packages/torch/cuda/__init__.py <<'.'
+import os
+class Properties:
+    name = "A card"
+def is_initialized(): return "CARD" in os.environ
+def device_count(): return 2
+def max_memory_reserved(device): return [300 << 20, 0][device]
+def max_memory_allocated(device): return [200 << 20, 0][device]
+def get_device_properties(device): return Properties
+.
+    # Steps of 1 ms; the all-reduce of rank 1 begins 0.3 ms late.
+    cat >packages/torch/profiler.py <<'.'
+import json, os
+def schedule(skip_first, wait, warmup, active, repeat): return skip_first + wait + warmup, active
+class profile:
+    def __init__(self, schedule, on_trace_ready, record_shapes): self.plan, self.ready, self.n = schedule, on_trace_ready, 0
+    def start(self): pass
+    def step(self):
+        self.n += 1
+        if self.n == sum(self.plan): self.ready(self)
+    def export_chrome_trace(self, path):
+        rank, events = int(os.environ["RANK"]), []
+        def event(cat, name, ts, dur): events.append({"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": 1})
+        for k in range(self.plan[1]):
+            event("user_annotation", f"ProfilerStep#{k}", 1000 * k, 1000)
+            event("cpu_op", "aten::linear", 1000 * k, 100)
+            event("cpu_op", "gloo:all_reduce", 1000 * k + 200 + 300 * rank, 600 - 300 * rank)
+        with open(path, "w") as file:
+            json.dump({"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}, file)
 .
     cat >packages/torch/optim/__init__.py <<'.'
 from . import optimizer
@@ -74,7 +107,7 @@ rank, begin, optimizer, loader = int(os.environ["RANK"]), max(os.stat(f"ready-{r
 def until(s): time.sleep(max(0, begin + s - time.time()))
 for k in range(steps):
     x = next(loader)[0]
-    until(0.04 * k + 0.01 + (late / 1e3 if rank == 1 else 0))
+    torch.autograd.backward(lambda: until(0.04 * k + 0.01 + (late / 1e3 if rank == 1 else 0)))
     torch._C._distributed_c10d.entries.append({
         "record_id": k, "pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": k + 1, "p2p_seq_id": 0, "is_p2p": False, "op_id": k + 1,
         "profiling_name": "gloo:all_reduce", "time_created_ns": time.time_ns(), "input_sizes": [[10]], "input_dtypes": ["Float"], "output_sizes": [[10]],
@@ -108,7 +141,7 @@ here() {
     run --separate-stderr "$EVENLOAD" watch --out w --no-plot -- ./job 12 20
     local said
     said=$(tr -s ' \n' ' ' <<<"$stderr")
-    [[ $status -eq 0 && $output == *"loss 0.5"* && $said == *"rank 1 comes "*" ms late; rank 0 waits "*"Of the last 11 steps"* && $said != *"Not recorded"* ]] || show
+    [[ $status -eq 0 && $output == *"loss 0.5"* && $said == *"rank 1 comes "*" ms late; rank 0 waits "*"Of the last 11 steps"*"* The lateness of rank 1 arises in backward ("* && $said != *"Not recorded"* ]] || show
     [[ $(ls w) == $'devices.csv\nresults.json\ntrials.csv' ]]
     python3 - <<'.'
 import json
@@ -125,6 +158,106 @@ assert not [r["compute_ms"] for r in t["late"]["ranks"] if r["compute_ms"] is no
     run --separate-stderr "$EVENLOAD" watch --out even --no-plot -- ./job 8 0
     [[ $status -eq 0 && $stderr == *"no rank is late by what is worth speaking of"* ]] || show
     [[ $("$EVENLOAD" report w 2>&1) == *w/report.html* ]]
+    # A card's allocator has peaks; of a rank alone nobody is late.
+    CARD=1 RANK=0 run --separate-stderr "$EVENLOAD" watch --out card --no-plot -- sh -c 'touch ready-1; exec python3 train.py 3 0'
+    [[ $status -eq 0 && $(tr -s ' ' <<<"$stderr") == *"alloc MiB reserved"*" 200.0 300.0"*"Who comes late is not known: one process steps."* ]] || show
+}
+
+@test "watch --live: the ranks' table while the command trains, on a terminal alone" {
+    here
+    script -qec "'$EVENLOAD' watch --live --quiet --no-plot --out w -- ./job 160 20" /dev/null >terminal </dev/null
+    [[ $(grep -c " rank .*late ms" terminal) -ge 1 && $(json w/results.json '[a["name"] for a in d["watch"]["sampler"]["activities"]][-1]') == ranks ]] || { cat terminal && false; }
+    run --separate-stderr "$EVENLOAD" watch --live --quiet --no-plot --out piped -- ./job 20 0
+    [[ $status -eq 0 && -z $stderr ]] || show
+}
+
+@test "watch --profile: traces of the schedule's steps are kept, and who is late is said by them" {
+    here
+    run --separate-stderr "$EVENLOAD" watch --out w --no-plot --profile wait=1,active=4 -- ./job 8 0
+    [[ $status -eq 0 && $(tr -s ' \n' ' ' <<<"$stderr") == *"rank 1 comes 0.30 ms late"*"Of torch.profiler's 4 steps"* ]] || show
+    [[ $(echo w/traces/*) == "w/traces/rank-0.pt.trace.json w/traces/rank-1.pt.trace.json" ]]
+    [[ $("$EVENLOAD" trace-stats w/traces) == *"rank 1 comes 0.30 ms late"* ]]
+    run --separate-stderr "$EVENLOAD" watch --out short --no-plot --profile wait=1,active=4 -- ./job 3 0
+    [[ $status -eq 0 && $stderr == *"Not recorded: torch.profiler: RuntimeError: the job ended before"* ]] || show
+    for words in "--profile wait=1" "--profile active=1,repeat=2" "--no-hook --profile active=1"; do
+        # shellcheck disable=SC2086 # several words
+        run --separate-stderr "$EVENLOAD" watch --out x $words -- true
+        [[ $status -eq 2 && ${#stderr_lines[@]} == 1 && $stderr == *--profile* && ! -e x ]] || show
+    done
+}
+
+# A training of one process: a step takes as many ms as its first word says.
+one() {
+    cat >one.py <<'.'
+import sys, time
+import torch
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+torch.distributed.is_initialized = lambda: False
+optimizer, loader = torch.optim.optimizer.SGD(), _BaseDataLoaderIter()
+for k in range(6):
+    next(loader)
+    time.sleep(float(sys.argv[1]) / 1e3)
+    optimizer.step()
+sys.stdout.write("epoch 1\n")
+.
+}
+
+@test "regress --ab judges the steps of a training that prints no figure" {
+    here && one
+    run --separate-stderr "$EVENLOAD" regress --ab "python3 one.py 4" "python3 one.py 8" --blocks 10 --quiet --out r
+    [[ $status -eq 1 && $output == *step_ms*REGRESSION* ]] || show
+    [[ $(json r/regress.json '[c["name"] for c in d["cells"]]') == "['step_ms']" && ! -e r/hook ]]
+    run --separate-stderr "$EVENLOAD" regress --ab "python3 one.py 4" "python3 one.py 4" --blocks 2 --metric samples_per_s,data_ms --quiet --out s
+    [[ $output == *data_ms*samples_per_s* || $output == *samples_per_s*data_ms* ]] || show
+    run --separate-stderr "$EVENLOAD" regress --ab "python3 one.py 4" "python3 one.py 4" --blocks 2 --no-hook --out t
+    [[ $status -eq 2 && $stderr == *"nothing can be judged: of 'epoch'"* ]] || show
+}
+
+@test "scale -- COMMAND and compare NAME='COMMAND': trainings in turns, what they come to, and going on" {
+    here && one
+    # As many devices, as much shorter a step: an ideal speed-up but for the data's 2 ms.
+    printf '%s\n' '#!/bin/sh' 'exec python3 one.py $((16 / $1))' >scaled
+    chmod +x scaled
+    run --separate-stderr "$EVENLOAD" scale --devices 1,4 --repeats 5 --batch 32 --out s -- ./scaled '{devices}' 'a b {batch}'
+    [[ $status -eq 0 && $output == *"dev.  step ms"*"4 devices: "*" times the rate of 1, "*"Next: "* && ${#stderr_lines[@]} == 10 ]] || show
+    python3 - <<'.'
+import json
+d = json.load(open("s/results.json"))
+one, four = d["study"]["rows"]
+assert [r["command"] for r in (one, four)] == ["./scaled 1 'a b 32'", "./scaled 4 'a b 8'"]
+assert 17 < one["step_ms"] < 30 and 5.9 < four["step_ms"] < 12 and one["launches"] == four["launches"] == 5, (one, four)
+assert 1.8 < four["speedup"] < 3.5 and abs(four["efficiency"] - four["speedup"] / 4) < 1e-9 and four["speedup_ci95"][0] > 1
+assert abs(four["lost_ms"] - four["step_ms"] * (1 - four["efficiency"])) < 1e-6 and one["lost_ms"] == 0
+assert [t["mode"] for t in d["trials"]] == ["devices-1", "devices-4"] and d["trials"][0]["throughput"]["samples_per_s"] > 100
+.
+    [[ $("$EVENLOAD" scale s) == *"4 devices: "* && $("$EVENLOAD" report s 2>&1) == *s/report.html* ]]
+    rm s/repeats/devices-4-2.json
+    run --separate-stderr "$EVENLOAD" scale --devices 1,4 --repeats 5 --batch 32 --out s -- ./scaled '{devices}' 'a b {batch}'
+    [[ $status -eq 0 && $stderr == *"devices-4, launch 2" && ${#stderr_lines[@]} == 1 ]] || show
+    run --separate-stderr "$EVENLOAD" compare quick='python3 one.py 4' slow='python3 one.py 12' broken='exit 3' --repeats 5 --quiet --out c
+    [[ $status -eq 1 && $(tr -s ' \n' ' ' <<<"$output") == *"slow: "*" times the rate of quick; it is slower."*"broken: launch "*" ended with exit status 3: see "*logs/broken-*.log* ]] || show
+    run --separate-stderr "$EVENLOAD" compare quick='python3 one.py 5' slow='python3 one.py 12' --out c
+    [[ $status -eq 2 && $stderr == *"c holds a study of other commands"* ]] || show
+}
+
+@test "scale and compare of commands: what cannot be asked is a line, and leaves nothing" {
+    refused() {
+        run --separate-stderr "$EVENLOAD" "$@" --out x
+        [[ $status -eq 2 && ${#stderr_lines[@]} == 1 && ! -e x ]] || show
+    }
+    refused compare one='true'
+    refused compare one='true' one='false'
+    refused compare one='true' 'a b=true'
+    refused compare one='true' two='true' --model mlp
+    scaled() {
+        run --separate-stderr "$EVENLOAD" scale --out x "$@"
+        [[ $status -eq 2 && ${#stderr_lines[@]} == 1 && ! -e x ]] || show
+    }
+    scaled -- true '{devices}'
+    scaled --devices 1 -- true
+    scaled --devices 2 -- true '{devices}' '{batch}'
+    scaled --devices 3 --batch 4 -- true '{devices}' '{batch}'
+    scaled --devices 2 --model mlp -- true '{devices}'
 }
 
 @test "watch: a rank that is killed leaves its steps, and the status is its own" {

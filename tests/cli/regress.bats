@@ -281,27 +281,6 @@ END
     diff printed.txt <(printf '%s\n' "$output") || show
 }
 
-@test "regress: the manual's lines for a PyTorch loop run with and without CUDA" {
-    sed -n '/^    import time, torch/,/^    print/s/^    //p' "$DOCS/regress.md" >lines.py
-    [[ $(wc -l <lines.py) == 7 ]] || cat lines.py
-    mkdir stub && cat >stub/torch.py <<'END'
-import os
-def synchronize():
-    if not cuda.is_available(): raise AssertionError("Torch not compiled with CUDA enabled")
-    cuda.calls += 1
-class cuda: calls, synchronize, is_available = 0, synchronize, lambda: os.environ.get("CARDS") == "1"
-END
-    (echo 'def step(): pass' && cat lines.py && echo 'print("synced", torch.cuda.calls)') >loop.py
-    for cards in 0 1; do
-        run env PYTHONPATH=stub CARDS=$cards python3 loop.py
-        [[ $status -eq 0 && ${lines[0]} == step_p10_ms\ *\ ms && ${lines[1]} == "synced $((cards * 440))" ]] || show
-    done
-    if [[ -n ${EVENLOAD_TORCH:-} ]]; then
-        run "$EVENLOAD_TORCH" <(echo 'def step(): pass' && cat lines.py)
-        [[ $status -eq 0 && ${lines[-1]} == step_p10_ms\ *\ ms ]] || show
-    fi
-}
-
 @test "regress: the manual's example of two programs" {
     # Fewer steps and blocks than the manual's: what it finds is the business of the live test in window.bats.
     example '--inject compute=1.10' 's/--warmup 20 --steps 200/--warmup 2 --steps 20/; s/--out results/--blocks 3 --out results/'

@@ -253,40 +253,8 @@ assert all(abs(float(r["evenload_ms"]) / float(r["torch_ms"]) / float(r["ratio"]
 .
 }
 
-# Same weights, same batches: the losses say that it was the same work. Its times are shown beside ours, and apart from them.
-@test "scripts/peer-torch --record: PyTorch's losses are ours, and compare and explain take its record" {
-    need_torch
-    local options=(--devices 2 --model textcnn --batch-per-device 4 --optimizer momentum --data torch/data.txt --lr 0.01 --optimizer momentum=0.9 --classes 2
-        --model 'dropout=0,max-norm=0' --warmup 5 --steps 3 --min-time 0 --control none --quiet)
-    "${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/peer-torch" --python "$EVENLOAD_TORCH" --record torch --models textcnn --ranks 2 --batch 4 \
-        --pairs 2 --steps 3 >out.txt
-    cat out.txt
-    "$EVENLOAD" run --mode ddp "${options[@]}" --out ours --json >ours.json
-    python3 - <<'.'
-import json
-ours, run = json.load(open("ours.json")), json.load(open("torch/results.json"))
-(trial,) = run["trials"]
-assert run["environment"]["framework"].startswith("PyTorch ") and trial["mode"] == "torch-ddp"
-assert len(trial["loss"]) == len(ours["loss"]) == 8, (trial["loss"], ours["loss"])
-worst = max(abs(a / b - 1) for a, b in zip(ours["loss"], trial["loss"]))
-print("losses differ by", worst)
-assert worst < 1e-5 and len(set(trial["loss"])) == 8
-for repeat in trial["repeats"]:
-    assert len(repeat["step_ms"]) == 3 and repeat["host_ms"] > 0, repeat
-.
-    "$EVENLOAD" explain ours torch --json --out both >both.json
-    [[ $(json both.json '[p["part"] for p in d["parts"]]') == "['host']" && $(json both.json 'd["parts"][0]["a_ms"]') == None ]]
-    [[ $(json both.json 'abs(d["parts"][0]["ms"] + d["rest"]["ms"] - d["whole"]["ms"]) < 1e-9') == True ]]
-    run --separate-stderr "$EVENLOAD" compare --modes ddp "${options[@]}" --repeats 1 --peer torch --out table
-    [[ $status -eq 0 && $output == *"torch-ddp 8 (2 x 4)"*unchecked* ]] || show
-    refuses "--peer torch: it trained textcnn on --data torch/data.txt" "$EVENLOAD" compare --model mlp --data dummy --peer torch
-}
-
 @test "scripts/peer-torch refuses a Python without PyTorch, and bad use" {
     local peer=${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/peer-torch
-    refuses "DataParallel is for CUDA devices" "$peer" --record r --models mlp --mode dp
-    refuses "--record is of one model" "$peer" --record r
-    refuses "--mode takes single, ddp or dp, not 'mp'" "$peer" --record r --models mlp --mode mp
     refuses "has no PyTorch" "$peer" --python /bin/false
     refuses "unknown option '--frobnicate'" "$peer" --frobnicate
     refuses "--pairs takes a whole number" "$peer" --pairs none

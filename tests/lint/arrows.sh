@@ -31,7 +31,7 @@ tests:             bench profiles runtime kernels'
 # higher one. What stands in bench/ itself, the subcommands, is the roof.
 ROOMS='
 base stats
-foreign
+foreign training
 options
 trial machine
 verdict
@@ -44,6 +44,7 @@ explain
 comm data imbalance plan recover regress scale verify
 traces
 watch
+study
 page'
 
 # header, as an extended regular expression: the only folder that may include it
