@@ -1,9 +1,10 @@
 """What `evenload watch` has Python run first: records the steps of a training with PyTorch, in the folder EVENLOAD_HOOK.
 
-The folder of this file comes first in PYTHONPATH. After `import torch` each step of one optimizer appends a line to
-steps-PID: the time (ns since 1970), the wait for the DataLoader since the last step (ns), the samples and numbers of the
-batches that it gave, the garbage collection (ns), and the time in which the process waited for a processor (ns, -1: not
-known). Now and then and at the end these are written again:
+The folder of this file comes first in PYTHONPATH. After `import torch` each step of one optimizer is a line of steps-PID,
+written every 20 ms at most: the time (ns since 1970), the wait for the DataLoader since the last step (ns), the samples
+and numbers of the batches that it gave, the garbage collection (ns), and the time in which the process waited for a
+processor since the line before that was written last (ns, -1: not known). Now and then and at the end these are written
+again:
 
     flight_PID_rank_R   the flight recorder's dump (docs/watch.md)
     marks_PID_rank_R    'KIND BEGIN END' (ns since 1970) of the last data, backward, optimizer and pause (collection)
@@ -19,6 +20,7 @@ import os
 import sys
 import time
 
+LINES_EVERY_NS = 20_000_000
 FLIGHT_EVERY_NS, FLIGHT_SHARE = 2_000_000_000, 1000  # at most every 2 s, and a thousandth of the time
 OTHERS_MAX, MARKS_MAX, PAUSE_NS = 16, 40_000, 100_000
 _folder = os.environ.get("EVENLOAD_HOOK", "")
@@ -43,6 +45,7 @@ class _Hook:
 
     def begin(self):
         self.pid, self.file, self.delays, self.delay = os.getpid(), None, None, 0
+        self.lines, self.lines_due_ns = [], 0
         self.loading = self.samples = self.numbers = self.collecting = self.steps = 0
         self.marks, self.collected_from, self.backward_depth, self.entered = collections.deque(maxlen=MARKS_MAX), 0, 0, 0
         self.flight_due_ns, self.first, self.others = time.time_ns() + FLIGHT_EVERY_NS, None, 0
@@ -113,20 +116,29 @@ class _Hook:
         now = time.time_ns()
         if self.entered:
             self.marks.append(("optimizer", self.entered, now))
-        if self.file is None:
-            os.makedirs(_folder, exist_ok=True)
-            self.file = os.open(os.path.join(_folder, f"steps-{self.pid}"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            self.guard("the wait for a processor", self.open_delays)
-        before, self.delay = self.delay, self.delays_ns()
-        os.write(self.file, b"%d %d %d %d %d %d\n" % (now, self.loading, self.samples, self.numbers, self.collecting,
-                                                      self.delay - before if self.delay >= 0 else -1))
+        self.lines.append(b"%d %d %d %d %d" % (now, self.loading, self.samples, self.numbers, self.collecting))
         self.loading = self.samples = self.numbers = self.collecting = 0
+        if now > self.lines_due_ns:
+            self.write_lines()
+            self.lines_due_ns = now + LINES_EVERY_NS
         if self.schedule:
             self.guard("torch.profiler", self.profile)
         if now > self.flight_due_ns:
             self.dump()
             took = time.time_ns() - now
             self.flight_due_ns = now + max(FLIGHT_EVERY_NS, FLIGHT_SHARE * took)
+
+    def write_lines(self):
+        if not self.lines:
+            return
+        if self.file is None:
+            os.makedirs(_folder, exist_ok=True)
+            self.file = os.open(os.path.join(_folder, f"steps-{self.pid}"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            self.guard("the wait for a processor", self.open_delays)
+        before, self.delay = self.delay, self.delays_ns()
+        delay = self.delay - before if self.delay >= 0 else -1
+        os.write(self.file, b" 0\n".join(self.lines) + b" %d\n" % delay)  # the last one has the delay of all
+        self.lines = []
 
     def open_delays(self):
         self.delays = os.open("/proc/self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
@@ -139,6 +151,7 @@ class _Hook:
     # ---- what is written again and again ----
 
     def dump(self):
+        self.guard("a step", self.write_lines)
         distributed = self.torch.distributed
         rank = distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else -1
         self.guard("the allocator's peaks", self.write_memory, rank)

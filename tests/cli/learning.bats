@@ -60,6 +60,7 @@ END
 
 # docs/data.md shows this command's modes side by side: each epoch must be better than the one before, as it says.
 @test "learning: the perceptron of docs/data.md gets better with each epoch" {
+    long "the perceptron of docs/data.md, 4 s"
     local options
     options=$(sed -n '/^    evenload compare --modes single.*--model mlp/,/--epochs/p' "$BATS_TEST_DIRNAME/../../docs/data.md" | tr -d '\\\n' |
         sed 's/.*--model/--model/; s/ *--batch/ --batch/')

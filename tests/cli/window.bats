@@ -115,6 +115,7 @@ delay_is_skew() {
 }
 
 @test "a delay on one thread, and on one process, is found as skew within 5 %" {
+    long "a delay as skew, 6 s"
     thrice delay_is_skew 1
     ! has_mpirun || thrice delay_is_skew 2
 }
@@ -139,6 +140,7 @@ overlap_pays() {
 
 # A step is 16 ms of pause; on two devices it has 16 ms of wire more, a MiB of parameters at 16 ms each: half is lost.
 @test "scale finds a planted loss, and says where it is" {
+    long "a planted loss of scale, 6 s"
     run --separate-stderr "$EVENLOAD" scale --devices 'null:1,2' --procs 1 --modes ddp --model mlp --data dummy --warmup 1 --quiet \
         --features 512 --hidden 512 --steps 5 --min-time 0.03 --control pairs=2 --inject 'pause=linear_forward hidden1:16,wire=16' --out p --json
     [[ $status -eq 0 && -z $stderr ]] || show
