@@ -15,7 +15,7 @@ static const struct el_command_row commands[] = {
      "  evenload compare --modes ddp --model mlp --bucket-mb 1,5,25    which bucket size is best here?\n"
      "  evenload compare --modes dp,ddp --precision f32,bf16 --overlap on,off    six rows\n"
      "  evenload compare --out results/mine                    a second time: runs what is missing\n"
-     "  evenload compare old='torchrun ... a.py' new='torchrun ... b.py'    your own trainings with PyTorch\n",
+     "  evenload compare old='torchrun ... a.py' new='torchrun ... b.py'   your own PyTorch trainings\n",
      el_cmd_compare},
     {EL_CMD_RUN, MEASURE, "train one model in one mode, and write its record",
      "[--mode NAME] [--model NAME] [--devices N|LIST] [--batch N] [options]",

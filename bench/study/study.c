@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/base/io.h"
@@ -23,6 +22,7 @@
 #include "runtime/base/hash.h"
 
 #define INTERVAL_S 0.1
+#define PLAN       "study.json"
 
 struct study {
     const struct el_options *options;
@@ -151,34 +151,51 @@ static void put_launch(const struct study *study, int row, int repeat, json_t *l
     json_array_set_new(json_array_get(study->launches, (size_t)row), (size_t)repeat, launch);
 }
 
-static enum el_status open_folder(struct study *study)
+static enum el_status open_begun(struct study *study, const json_t *plan)
 {
-    char path[2 * EL_PATH_BYTES];
-    struct stat info;
-    json_t *plan = plan_json(study), *there = NULL;
-    const char *out = study->options->out;
-    snprintf(path, sizeof path, "%s/study.json", out);
-    const bool begun = *out && stat(path, &info) == 0;
-    enum el_status status =
-        begun ? el_store_open(out, &study->store) : el_store_create(out, study->kind, &study->store);
-    if (begun && status == EL_OK) status = el_store_lock(&study->store);
-    if (begun && status == EL_OK) status = el_read_json(path, &there);
-    if (begun && status == EL_OK && !json_equal(plan, there))
-        status = el_fail(EL_ERR_INVALID, "%s holds a study of other commands: give another --out", out);
-    el_store_path(&study->store, path, "study.json");
-    if (!begun && status == EL_OK) status = el_write_json(plan, path);
-    study->launches = json_array();
+    char path[EL_PATH_BYTES];
+    json_t *there = NULL;
+    EL_TRY(el_store_open(study->options->out, &study->store));
+    EL_TRY(el_store_lock(&study->store));
+    el_store_path(&study->store, path, PLAN);
+    EL_TRY(el_read_json(path, &there));
+    const bool same = json_equal(plan, there);
+    json_decref(there);
+    if (same) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s holds a study of other commands: give another --out", study->options->out);
+}
+
+static enum el_status open_new(struct study *study, const json_t *plan)
+{
+    char path[EL_PATH_BYTES];
+    EL_TRY(el_store_create(study->options->out, study->kind, &study->store));
+    el_store_path(&study->store, path, PLAN);
+    return el_write_json(plan, path);
+}
+
+static void load_launches(struct study *study)
+{
     for (int r = 0; r < study->n; r++) {
         json_array_append_new(study->launches, json_array());
         for (int k = 0; k < study->options->repeats; k++) {
+            char path[EL_PATH_BYTES];
             json_t *launch = NULL;
             launch_path(study, r, k, "repeats", "json", path);
-            if (!begun || access(path, R_OK) != 0 || el_read_json(path, &launch) != EL_OK) launch = json_null();
+            if (access(path, R_OK) != 0 || el_read_json(path, &launch) != EL_OK) launch = json_null();
             json_array_append_new(json_array_get(study->launches, (size_t)r), launch);
         }
     }
+}
+
+static enum el_status open_folder(struct study *study)
+{
+    char path[EL_PATH_BYTES + sizeof PLAN];
+    snprintf(path, sizeof path, "%s/" PLAN, study->options->out);
+    json_t *plan = plan_json(study);
+    const bool begun = *study->options->out && access(path, F_OK) == 0;
+    enum el_status status = begun ? open_begun(study, plan) : open_new(study, plan);
     json_decref(plan);
-    json_decref(there);
+    if (status == EL_OK) load_launches(study);
     return status;
 }
 
@@ -318,7 +335,6 @@ static enum el_status run(struct study *study, int *exit_status_p)
         status = show(study, exit_status_p);
     }
     el_store_discard(&study->store);
-    json_decref(study->launches);
     return status;
 }
 
@@ -326,6 +342,7 @@ static void end(struct study *study)
 {
     for (int i = 0; i < study->n; i++)
         for (int w = 0; w < 3; w++) free(study->rows[i].words[w]);
+    json_decref(study->launches);
     free(study);
 }
 
@@ -336,6 +353,7 @@ static enum el_status begin(const struct el_options *options, const char *kind, 
     if (!study) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a study");
     study->options = options;
     study->kind = kind;
+    study->launches = json_array();
     *study_p = study;
     return EL_OK;
 }

@@ -238,6 +238,16 @@ for x, y in torch.utils.data.DataLoader(data, batch_size=32, shuffle=True, num_w
     [[ $(json w/results.json '[r["steps"] for r in d["watch"]["training"]["ranks"]], d["watch"]["training"]["late_reason"], d["watch"]["training"]["trouble"]') == "([20], 'one process steps', [])" ]]
 }
 
+@test "watch: rank, cause and milliseconds of 57 in 60 of PyTorch's jobs that are late on purpose, and nobody in even ones" {
+    need_torch
+    long "71 jobs of PyTorch under watch, 15 minutes"
+    local tests
+    tests=$(cd "${BATS_TEST_DIRNAME:-tests/cli}/../torch" && pwd)
+    "$EVENLOAD_TORCH" "$tests/watched_check.py" "$EVENLOAD" "$PWD/jobs" >found.txt
+    cat found.txt
+    awk '/^late:/ { exit !($2 >= 0.95 * $4 && $4 >= 50 && $6 == $8 && $8 >= 8) }' <(tr -d ';' <found.txt)
+}
+
 @test "scripts/peer-torch: raw pairs, and their ratios" {
     need_torch
     "${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/peer-torch" --python "$EVENLOAD_TORCH" --pairs 2 --steps 3 --out "$PWD/r" >out.txt
