@@ -14,7 +14,9 @@ static void draw_missing(const struct el_printed_kind *kind, const char *dir)
     char picture[EL_PATH_BYTES + 32];
     if (kind && strcmp(kind->file, "results.json") != 0) return;
     snprintf(picture, sizeof picture, "%s/plots/%s.svg", dir, kind ? kind->figures[0]->name : "memory");
-    if (access(picture, R_OK) != 0) el_say_not_drawn(el_plot_run(dir, NULL, NULL), stdout);
+    if (access(picture, R_OK) == 0) return;
+    const enum el_status status = el_page_plot(dir, NULL, NULL);
+    if (status != EL_ERR_INVALID) el_say_not_drawn(status, stdout); /* that is, but there is nothing to draw */
 }
 
 struct pages {

@@ -5,9 +5,9 @@
 #include "bench/base/text.h"
 #include "bench/campaign/store.h"
 #include "bench/commands.h"
+#include "bench/page/page.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
-#include "bench/traces/traces.h"
 #include "bench/watch/watch.h"
 #include "profiles/op_table.h"
 
@@ -29,11 +29,7 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     }
     if (options->plot) {
         FILE *messages = options->quiet ? NULL : stderr;
-        char plots[EL_PATH_BYTES];
-        bool drawn;
-        el_store_path(store, plots, "plots");
-        EL_TRY(el_data_save(&el_figure_ranks, document, plots, &drawn)); /* with the others */
-        el_say_not_drawn(el_plot_run(store->dir, NULL, messages), messages);
+        el_say_not_drawn(el_page_plot(store->dir, NULL, messages), messages);
     }
     if (options->quiet) return EL_OK;
     fputc('\n', stderr);

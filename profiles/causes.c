@@ -33,19 +33,6 @@ static enum el_status fail_memory(void)
     return el_fail(EL_ERR_HOST_MEMORY, "no memory for the causes of lateness");
 }
 
-static size_t first_ending_after(const struct el_intervals *set, int64_t ns)
-{
-    size_t low = 0, high = set->n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (set->spans[middle].end_ns <= ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* ---- a trace's loop ---- */
 
 struct mark {
@@ -63,7 +50,7 @@ static int by_begin(const void *a, const void *b)
 static struct el_span without_closure(const struct el_kineto_trace *trace, struct el_span step)
 {
     const struct el_intervals *passes = &trace->phases[EL_KINETO_BACKWARD];
-    const size_t low = first_ending_after(passes, step.end_ns);
+    const size_t low = el_intervals_after(passes, step.end_ns);
     if (low > 0 && passes->spans[low - 1].begin_ns >= step.begin_ns) step.begin_ns = passes->spans[low - 1].end_ns;
     return step;
 }
@@ -200,7 +187,7 @@ static int64_t end_before(const struct member *member, int64_t ns)
 
 static double common_s(const struct el_intervals *set, struct el_span window)
 {
-    const size_t low = first_ending_after(set, window.begin_ns);
+    const size_t low = el_intervals_after(set, window.begin_ns);
     const struct el_intervals rest = {.spans = set->spans + low, .n = set->n - low}, one = {.spans = &window, .n = 1};
     return rest.n ? (double)el_intervals_common(&rest, &one) * 1e-9 : 0;
 }
@@ -210,7 +197,7 @@ static double common_s(const struct el_intervals *set, struct el_span window)
 static int64_t freed_at(const struct member *member, struct el_span window)
 {
     const struct el_intervals *passes = &member->parts[EL_CAUSE_BACKWARD];
-    const size_t at = first_ending_after(passes, window.begin_ns);
+    const size_t at = el_intervals_after(passes, window.begin_ns);
     if (at == passes->n || passes->spans[at].begin_ns > window.begin_ns) return window.begin_ns;
     return passes->spans[at].end_ns < window.end_ns ? passes->spans[at].end_ns : window.begin_ns;
 }

@@ -72,6 +72,19 @@ void el_intervals_less(const struct el_intervals *a, const struct el_intervals *
     }
 }
 
+size_t el_intervals_after(const struct el_intervals *set, int64_t ns)
+{
+    size_t low = 0, high = set->n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (set->spans[middle].end_ns <= ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void el_intervals_clear(struct el_intervals *set)
 {
     set->n = 0;

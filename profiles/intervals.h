@@ -31,6 +31,8 @@ int64_t el_intervals_measure(const struct el_intervals *set);
 int64_t el_intervals_common(const struct el_intervals *a, const struct el_intervals *b);
 /* Adds to the empty set `rest` united `a` minus united `b`. */
 void el_intervals_less(const struct el_intervals *a, const struct el_intervals *b, struct el_intervals *rest);
+/* Of a united set, the first that ends after `ns`; n: none. */
+size_t el_intervals_after(const struct el_intervals *set, int64_t ns);
 void el_intervals_clear(struct el_intervals *set);
 void el_intervals_free(struct el_intervals *set);
 

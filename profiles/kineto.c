@@ -10,6 +10,7 @@
 #include "profiles/kineto.h"
 #include "profiles/kineto_calls.h"
 #include "profiles/kineto_names.h"
+#include "profiles/kineto_phases.h"
 #include "runtime/base/files.h"
 #include "runtime/base/grow.h"
 #include "runtime/base/hash.h"
@@ -574,40 +575,6 @@ static void finish_lanes(const struct reader *reader)
     memmove(trace->lanes, trace->lanes + 1, --trace->n_lanes * sizeof *trace->lanes);
 }
 
-static bool any_within(const struct el_intervals *set, struct el_span gap)
-{
-    size_t low = 0, high = set->n;
-    while (low < high) { /* the first that ends after it begins */
-        const size_t middle = low + (high - low) / 2;
-        if (set->spans[middle].end_ns <= gap.begin_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < set->n && set->spans[low].begin_ns < gap.end_ns;
-}
-
-/* Nodes of the graph, up to the next wait for data, the optimizer or another step, are one backward pass. */
-static enum el_status join_backward(struct reader *reader)
-{
-    struct el_kineto_trace *trace = reader->trace;
-    struct el_intervals *nodes = &trace->phases[EL_KINETO_BACKWARD], between = {0};
-    for (int p = 0; p < EL_KINETO_PHASES; p++) el_intervals_unite(&trace->phases[p]);
-    for (size_t s = 1, i = 1; i < nodes->n; i++) {
-        const struct el_span gap = {nodes->spans[i - 1].end_ns, nodes->spans[i].begin_ns};
-        while (s < trace->n_steps && trace->steps[s].span.begin_ns < gap.begin_ns) s++;
-        const bool step = s < trace->n_steps && trace->steps[s].span.begin_ns < gap.end_ns;
-        if (!step && !any_within(&trace->phases[EL_KINETO_LOADS], gap) &&
-            !any_within(&trace->phases[EL_KINETO_OPTIMIZER], gap))
-            el_intervals_add(&between, gap);
-    }
-    for (size_t i = 0; i < between.n; i++) el_intervals_add(nodes, between.spans[i]);
-    const bool failed = between.failed || nodes->failed;
-    el_intervals_free(&between);
-    el_intervals_unite(nodes);
-    return failed ? fail_memory(reader) : EL_OK;
-}
-
 /* `reader` has taken all events. */
 static enum el_status finish_trace(struct reader *reader)
 {
@@ -618,7 +585,7 @@ static enum el_status finish_trace(struct reader *reader)
         return el_fail(EL_ERR_INVALID, "%s: none of its events is counted: no kernel, copy or cpu_op",
                        reader->scan.name);
     finish_lanes(reader);
-    EL_TRY(join_backward(reader));
+    if (!el_kineto_phases_finish(trace)) return fail_memory(reader);
     el_kineto_calls_finish(trace, reader->announced, reader->n_announced);
     return EL_OK;
 }

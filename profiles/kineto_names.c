@@ -89,14 +89,6 @@ int el_kineto_on_host(struct el_scan_text cat, struct el_scan_text name)
     return op ? EL_KINETO_COMPUTE : EL_KINETO_NO_WORK;
 }
 
-int el_kineto_phase(struct el_scan_text cat, struct el_scan_text name)
-{
-    if (!el_scan_is(cat, "cpu_op") && !el_scan_is(cat, "user_annotation")) return -1;
-    if (el_scan_begins(name, "enumerate(DataLoader)")) return EL_KINETO_LOADS;
-    if (el_scan_begins(name, "autograd::engine::evaluate_function")) return EL_KINETO_BACKWARD;
-    return el_scan_begins(name, "Optimizer.step") ? EL_KINETO_OPTIMIZER : -1;
-}
-
 /* PyTorch ("Float") and its gloo events ("float"); 0: unknown. */
 double el_kineto_type_bytes(struct el_scan_text type)
 {

@@ -13,8 +13,6 @@ enum { EL_KINETO_NO_WORK = -1, EL_KINETO_CONTAINER = -2 };
 /* `named`: its arguments say which collective it is. */
 int el_kineto_on_device(struct el_scan_text cat, struct el_scan_text name, bool named);
 int el_kineto_on_host(struct el_scan_text cat, struct el_scan_text name);
-/* enum el_kineto_phase; -1: no event of one. Backward's are the graph's nodes. */
-int el_kineto_phase(struct el_scan_text cat, struct el_scan_text name);
 /* Counted as computation, though its name is like a collective's: of no library that is known. */
 bool el_kineto_doubtful(struct el_scan_text name);
 

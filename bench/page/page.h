@@ -38,6 +38,7 @@ struct el_printed_kind {
 };
 
 struct el_options;
+struct el_plot_look;
 /* A command's end: writes document and CSV into `dir`, prints it as --json, --csv or text, and draws its figures.
  * Errors: EL_ERR_IO. */
 enum el_status el_printed_show(const char *command, const struct el_options *options, const char *dir,
@@ -45,6 +46,9 @@ enum el_status el_printed_show(const char *command, const struct el_options *opt
 
 /* The kind of the document in `dir`; NULL: none. */
 const struct el_printed_kind *el_printed_in(const char *dir);
+/* Draws all figures of the folder of a run or of a command's document. Errors: EL_ERR_INVALID: there is nothing to
+ * draw; el_plot_draw's. */
+enum el_status el_page_plot(const char *dir, const struct el_plot_look *look, FILE *messages);
 /* A document for el_page_html: {"printed": the command's own, "command", "environment", "trials": []}. New reference,
  * or NULL. */
 enum el_status el_printed_read(const char *dir, json_t **run_p);

@@ -117,13 +117,19 @@ static void traces_verdict(const json_t *document, FILE *out)
 
 /* ---- watch: one trial without steps and tags ---- */
 
-static enum el_status watch_read(const char *path, json_t **document_p)
+/* A run's record; NULL without that member. */
+static enum el_status read_with(const char *member, const char *path, json_t **document_p)
 {
     EL_TRY(el_record_read(path, document_p));
-    if (json_is_object(json_object_get(*document_p, "watch"))) return EL_OK;
+    if (json_is_object(json_object_get(*document_p, member))) return EL_OK;
     json_decref(*document_p);
     *document_p = NULL;
     return EL_OK;
+}
+
+static enum el_status watch_read(const char *path, json_t **document_p)
+{
+    return read_with("watch", path, document_p);
 }
 
 static void watch_title(const json_t *document, char title[EL_TITLE_BYTES])
@@ -143,11 +149,7 @@ static void watch_verdict(const json_t *document, FILE *out)
 
 static enum el_status study_read(const char *path, json_t **document_p)
 {
-    EL_TRY(el_record_read(path, document_p));
-    if (json_is_object(json_object_get(*document_p, "study"))) return EL_OK;
-    json_decref(*document_p);
-    *document_p = NULL;
-    return EL_OK;
+    return read_with("study", path, document_p);
 }
 
 static void study_title(const json_t *document, char title[EL_TITLE_BYTES])
@@ -270,17 +272,52 @@ const struct el_printed_kind *el_printed_in(const char *dir)
     return NULL;
 }
 
-enum el_status el_printed_read(const char *dir, json_t **run_p)
+/* Of several kinds in one file that whose document it is; NULL: none. */
+static enum el_status open_printed(const char *dir, const struct el_printed_kind **kind_p, json_t **document_p)
 {
     char path[EL_PATH_BYTES + 16];
-    const struct el_printed_kind *kind = NULL;
-    json_t *document = NULL;
-    *run_p = NULL;
-    for (size_t k = 0; k < N_KINDS && !document; k++) { /* of several in one file each knows its own */
-        kind = &kinds[k];
-        snprintf(path, sizeof path, "%s/%s", dir, kind->file);
-        if (access(path, F_OK) == 0) EL_TRY(kind->read(path, &document));
+    *document_p = NULL;
+    for (size_t k = 0; k < N_KINDS && !*document_p; k++) {
+        *kind_p = &kinds[k];
+        snprintf(path, sizeof path, "%s/%s", dir, kinds[k].file);
+        if (access(path, F_OK) == 0) EL_TRY(kinds[k].read(path, document_p));
     }
+    return EL_OK;
+}
+
+static enum el_status draw(const struct el_printed_kind *kind, const json_t *document, const char *dir,
+                           const struct el_plot_look *look, FILE *messages)
+{
+    const char *names[EL_PRINTED_FIGURES_MAX];
+    char plots[EL_PATH_BYTES + 16];
+    int n = 0;
+    bool drawn;
+    snprintf(plots, sizeof plots, "%s/plots", dir);
+    for (int i = 0; kind->figures[i]; i++) {
+        EL_TRY(el_data_save(kind->figures[i], document, plots, &drawn));
+        if (drawn) names[n++] = kind->figures[i]->name;
+    }
+    if (n == 0) return el_fail(EL_ERR_INVALID, "%s/%s: nothing to draw", dir, kind->file);
+    return el_plot_draw(plots, names, n, look, messages);
+}
+
+enum el_status el_page_plot(const char *dir, const struct el_plot_look *look, FILE *messages)
+{
+    const struct el_printed_kind *kind;
+    json_t *document;
+    EL_TRY(open_printed(dir, &kind, &document));
+    enum el_status status =
+        document && kind->figures[0] ? draw(kind, document, dir, look, messages) : el_plot_run(dir, look, messages);
+    json_decref(document);
+    return status;
+}
+
+enum el_status el_printed_read(const char *dir, json_t **run_p)
+{
+    const struct el_printed_kind *kind;
+    json_t *document;
+    *run_p = NULL;
+    EL_TRY(open_printed(dir, &kind, &document));
     if (!document) return EL_OK;
     const json_t *environment = json_object_get(document, "environment"),
                  *machine = json_object_get(document, "machine");

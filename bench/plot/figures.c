@@ -11,21 +11,12 @@
 static const struct el_figure *const of_runs[] = {&el_figure_memory,      &el_figure_throughput, &el_figure_step,
                                                   &el_figure_utilization, &el_figure_timeline,   &el_figure_stages,
                                                   &el_figure_accuracy};
-static const struct el_figure *const of_watches[] = {&el_figure_watch};
 enum { N_RUNS = sizeof of_runs / sizeof of_runs[0], NAME_BYTES = 32, OTHERS_MAX = 32 };
-
-static int list_figures(const json_t *run, const struct el_figure *const **list_p)
-{
-    bool watched = json_object_get(run, "watch") != NULL;
-    *list_p = watched ? of_watches : of_runs;
-    return watched ? 1 : N_RUNS;
-}
 
 enum el_status el_plot_data(const json_t *run, const char *plots_dir)
 {
-    const struct el_figure *const *list;
     bool drawn;
-    for (int i = 0, n = list_figures(run, &list); i < n; i++) EL_TRY(el_data_save(list[i], run, plots_dir, &drawn));
+    for (int i = 0; i < N_RUNS; i++) EL_TRY(el_data_save(of_runs[i], run, plots_dir, &drawn));
     return EL_OK;
 }
 
@@ -57,7 +48,7 @@ static int find_others(const char *plots, char names[OTHERS_MAX][NAME_BYTES])
         if (fits && !strcmp(list[i]->d_name + length - strlen(end), end)) {
             snprintf(names[n], NAME_BYTES, "%.*s", (int)(length - strlen(end)), list[i]->d_name);
             snprintf(data, sizeof data, "%s/%s.dat", plots, names[n]);
-            bool own = !strcmp(of_watches[0]->name, names[n]);
+            bool own = false;
             for (int r = 0; r < N_RUNS; r++) own = own || !strcmp(of_runs[r]->name, names[n]);
             if (!own && access(data, R_OK) == 0) n++;
         }
@@ -69,7 +60,6 @@ static int find_others(const char *plots, char names[OTHERS_MAX][NAME_BYTES])
 
 enum el_status el_plot_run(const char *dir, const struct el_plot_look *look, FILE *messages)
 {
-    const struct el_figure *const *list;
     const char *names[N_RUNS + OTHERS_MAX];
     char others[OTHERS_MAX][NAME_BYTES];
     char path[EL_PATH_BYTES + 16], plots[EL_PATH_BYTES + 16];
@@ -86,9 +76,9 @@ enum el_status el_plot_run(const char *dir, const struct el_plot_look *look, FIL
     if (access(dir, F_OK) != 0) return el_fail(EL_ERR_INVALID, "%s: there is no such folder", dir);
     EL_TRY(el_record_read(path, &run));
     enum el_status status = EL_OK;
-    for (int i = 0, n_own = list_figures(run, &list); i < n_own && status == EL_OK; i++) {
-        status = el_data_save(list[i], run, plots, &drawn);
-        if (drawn || !list[i]->optional) names[n++] = list[i]->name;
+    for (int i = 0; i < N_RUNS && status == EL_OK; i++) {
+        status = el_data_save(of_runs[i], run, plots, &drawn);
+        if (drawn || !of_runs[i]->optional) names[n++] = of_runs[i]->name;
     }
     json_decref(run);
     for (int i = 0; i < n_others; i++) names[n++] = others[i];

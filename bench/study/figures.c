@@ -12,15 +12,30 @@ static bool is_ok(const json_t *launch)
     return el_json_is(launch, "status", "ok");
 }
 
-/* Steps a second, where the DataLoader gave no samples. */
-static double rate_of(const json_t *launch)
+typedef double (*figure_of)(const json_t *launch);
+
+static double samples_of(const json_t *launch)
 {
-    const double samples = el_json_number(launch, "training.samples_per_s");
-    return isnan(samples) ? 1e3 / el_json_number(launch, "training.step_ms.mean") : samples;
+    return el_json_number(launch, "training.samples_per_s");
+}
+
+static double steps_of(const json_t *launch)
+{
+    return 1e3 / el_json_number(launch, "training.step_ms.mean");
+}
+
+/* One for all rows: samples, if the DataLoader gave some in each launch. */
+static figure_of rate_of(const json_t *launches)
+{
+    EL_EACH(row, launches) {
+        EL_EACH(launch, row)
+            if (is_ok(launch) && isnan(samples_of(launch))) return steps_of;
+    }
+    return samples_of;
 }
 
 /* Of the launches that ended well: their count, and the figure of each. */
-static size_t collect(const json_t *launches, double (*figure)(const json_t *), double **values_p)
+static size_t collect(const json_t *launches, figure_of figure, double **values_p)
 {
     size_t n = 0;
     *values_p = calloc(json_array_size(launches) + 1, sizeof **values_p);
@@ -29,7 +44,7 @@ static size_t collect(const json_t *launches, double (*figure)(const json_t *), 
     return n;
 }
 
-static double median_of(const json_t *launches, double (*figure)(const json_t *))
+static double median_of(const json_t *launches, figure_of figure)
 {
     double *values;
     const size_t n = collect(launches, figure, &values);
@@ -38,26 +53,27 @@ static double median_of(const json_t *launches, double (*figure)(const json_t *)
     return median;
 }
 
-static struct el_interval interval_of(const json_t *launches, double (*figure)(const json_t *))
+static struct el_interval interval_of(const json_t *launches, figure_of figure, size_t *n_p)
 {
     double *values;
     const size_t n = collect(launches, figure, &values);
     const struct el_interval interval = el_stats_interval(values, n);
     free(values);
+    *n_p = n;
     return interval;
 }
 
 /* By launches with the same number, which ran in one round. */
-static struct el_interval ratio_of(const json_t *own, const json_t *base)
+static struct el_interval ratio_of(const json_t *own, const json_t *base, figure_of rate)
 {
     const size_t room = json_array_size(own) + 1;
     double *x = calloc(room, sizeof *x), *y = calloc(room, sizeof *y);
     size_t n = 0;
     for (size_t k = 0; k + 1 < room && x && y; k++) {
         const json_t *a = json_array_get(own, k), *b = json_array_get(base, k);
-        if (!is_ok(a) || !is_ok(b) || isnan(rate_of(a)) || isnan(rate_of(b))) continue;
-        x[n] = rate_of(a);
-        y[n++] = rate_of(b);
+        if (!is_ok(a) || !is_ok(b)) continue;
+        x[n] = rate(a);
+        y[n++] = rate(b);
     }
     const struct el_interval ratio = el_stats_ratio_paired(x, y, n);
     free(x);
@@ -75,6 +91,16 @@ static double mean_at(const json_t *list, const char *path)
 static double step_of(const json_t *launch)
 {
     return el_json_number(launch, "training.step_ms.median");
+}
+
+static double mean_step_of(const json_t *launch)
+{
+    return el_json_number(launch, "training.step_ms.mean");
+}
+
+static double p95_step_of(const json_t *launch)
+{
+    return el_json_number(launch, "training.step_ms.p95");
 }
 
 static double data_of(const json_t *launch)
@@ -127,36 +153,34 @@ static const char *reason_of(const json_t *launches)
     return NULL;
 }
 
-static json_t *row_json(const struct el_study_row *row, const json_t *launches, const json_t *first, int first_devices)
+static json_t *row_json(const struct el_study_row *row, const json_t *launches, const json_t *first, figure_of rate)
 {
-    const struct el_interval rate = interval_of(launches, rate_of), ratio = ratio_of(launches, first);
-    const double samples = el_json_number(el_json_at(launches, "0"), "training.samples_per_s");
-    const double n = row->devices && first_devices ? (double)row->devices / first_devices : NAN;
-    double *values;
-    const size_t n_ok = collect(launches, rate_of, &values);
-    free(values);
-    json_t *json = el_json_of(
-        EL_KEY("name", (const char *)row->name), EL_KEY("devices", el_json_count(row->devices ? row->devices : -1)),
-        EL_KEY("command", (const char *)row->words[2]), EL_KEY("launches", n_ok),
-        EL_KEY("step_ms", median_of(launches, step_of)), EL_KEY("samples_per_s", isnan(samples) ? NAN : rate.centre),
-        EL_KEY("steps_per_s", isnan(samples) ? rate.centre : NAN),
-        EL_KEY("ci95", el_json_interval(rate.low, rate.high)));
+    size_t n;
+    const struct el_interval own = interval_of(launches, rate, &n), ratio = ratio_of(launches, first, rate);
+    json_t *steps =
+        el_json_of(EL_KEY("median", median_of(launches, step_of)), EL_KEY("mean", median_of(launches, mean_step_of)),
+                   EL_KEY("p95", median_of(launches, p95_step_of)));
+    json_t *json = el_json_of(EL_KEY("name", (const char *)row->name),
+                              EL_KEY("devices", el_json_count(row->devices ? row->devices : -1)),
+                              EL_KEY("command", (const char *)row->words[2]), EL_KEY("launches", n),
+                              EL_KEY("step_ms", steps), EL_KEY("samples_per_s", rate == samples_of ? own.centre : NAN),
+                              EL_KEY("steps_per_s", rate == steps_of ? own.centre : NAN),
+                              EL_KEY("ci95", el_json_interval(own.low, own.high)));
     el_json_put_all(json, EL_KEY("speedup", ratio.centre),
                     EL_KEY("speedup_ci95", el_json_interval(ratio.low, ratio.high)),
-                    EL_KEY("efficiency", ratio.centre / n), EL_KEY("data_ms", median_of(launches, data_of)),
-                    EL_KEY("wait_ms", median_of(launches, wait_of)), EL_KEY("late", late_of(launches)),
-                    EL_KEY("peak_bytes", median_of(launches, peak_of)), EL_KEY("reason", reason_of(launches)));
+                    EL_KEY("data_ms", median_of(launches, data_of)), EL_KEY("wait_ms", median_of(launches, wait_of)),
+                    EL_KEY("late", late_of(launches)), EL_KEY("peak_bytes", median_of(launches, peak_of)),
+                    EL_KEY("reason", reason_of(launches)));
     return json;
 }
 
-/* A step of the first row at this row's rate a device is the ideal one. */
+/* Ideal: each device has the rate of those of the first row. */
 static void put_losses(json_t *row, const json_t *first)
 {
-    const double step = el_json_number(row, "step_ms"), efficiency = el_json_number(row, "efficiency");
-    const double ideal = step * efficiency, lost = el_stats_minus(step, ideal);
-    const double data =
-        el_json_number(row, "data_ms") - el_json_number(first, "data_ms") * ideal / el_json_number(first, "step_ms");
-    el_json_put_all(row, EL_KEY("ideal_ms", ideal), EL_KEY("lost_ms", lost), EL_KEY("lost_data_ms", data));
+    const double more = el_json_number(row, "devices") / el_json_number(first, "devices");
+    const double step = el_json_number(row, "step_ms.median"), efficiency = el_json_number(row, "speedup") / more;
+    el_json_put_all(row, EL_KEY("efficiency", efficiency), EL_KEY("ideal_ms", step * efficiency),
+                    EL_KEY("lost_ms", el_stats_minus(step, step * efficiency)));
 }
 
 json_t *el_study_json(const struct el_study_row *rows, int n, const json_t *launches, const char *kind,
@@ -165,7 +189,7 @@ json_t *el_study_json(const struct el_study_row *rows, int n, const json_t *laun
     json_t *list = json_array();
     for (int i = 0; i < n; i++)
         json_array_append_new(list, row_json(&rows[i], json_array_get(launches, (size_t)i), json_array_get(launches, 0),
-                                             rows[0].devices));
+                                             rate_of(launches)));
     EL_EACH(row, list) put_losses(row, json_array_get(list, 0));
     return el_json_of(EL_KEY("kind", kind), EL_KEY("command", command), EL_KEY("rows", list));
 }

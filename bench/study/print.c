@@ -25,31 +25,22 @@ static void show_late(const json_t *row, const json_t *context, char *text)
         .head = "eff. %", .width = 8, .kind = EL_CELL_FIGURE, .path = "efficiency", .scale = 100                       \
     }
 
-static const struct el_column scale_columns[] = {EL_COUNT("dev.", 4, "devices"),
-                                                 EL_FIGURE("step ms", 9, "step_ms"),
-                                                 RATE("samples/s", "samples_per_s"),
-                                                 RATIO,
-                                                 EFFICIENCY,
-                                                 REST};
-static const struct el_column step_columns[] = {EL_COUNT("dev.", 4, "devices"),
-                                                EL_FIGURE("step ms", 9, "step_ms"),
-                                                RATE("steps/s", "steps_per_s"),
-                                                RATIO,
-                                                EFFICIENCY,
-                                                REST};
-static const struct el_column compare_columns[] = {EL_TEXT("name", -12, "name"), EL_FIGURE("step ms", 9, "step_ms"),
-                                                   RATE("samples/s", "samples_per_s"), RATIO, REST};
+#define BY_COUNT(title, path)                                                                                          \
+    EL_COUNT("dev.", 4, "devices"), EL_FIGURE("step ms", 9, "step_ms.median"), RATE(title, path), RATIO, EFFICIENCY,   \
+        REST
+#define BY_NAME(title, path)                                                                                           \
+    EL_TEXT("name", -12, "name"), EL_FIGURE("step ms", 9, "step_ms.median"), RATE(title, path), RATIO, REST
+static const struct el_column by_count[2][16] = {{BY_COUNT("steps/s", "steps_per_s")},
+                                                 {BY_COUNT("samples/s", "samples_per_s")}};
+static const struct el_column by_name[2][16] = {{BY_NAME("steps/s", "steps_per_s")},
+                                                {BY_NAME("samples/s", "samples_per_s")}};
 
 #define SAY(out, ...) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
 
-static void say_scale(const json_t *rows, bool samples, FILE *out)
+static void say_scale(const json_t *rows, FILE *out)
 {
     char figures[5][EL_FIGURE_BYTES];
     const json_t *row = json_array_get(rows, json_array_size(rows) - 1), *first = json_array_get(rows, 0);
-    if (!samples)
-        SAY(out,
-            "The DataLoader gave no samples that can be counted: the rates are of steps, so that the speed-up is of "
-            "the work only if a step has as many samples on any number of devices.");
     if (json_array_size(rows) < 2 || !(el_json_number(row, "speedup") > 0)) return;
     SAY(out,
         "%.0f devices: %s times the rate of %.0f, %s %% of the ideal. Of a step of %s ms %s are lost; the ranks wait "
@@ -57,7 +48,7 @@ static void say_scale(const json_t *rows, bool samples, FILE *out)
         "ms for one another.",
         el_json_number(row, "devices"), el_text_figure(el_json_number(row, "speedup"), figures[0]),
         el_json_number(first, "devices"), el_text_figure(100 * el_json_number(row, "efficiency"), figures[1]),
-        el_text_figure(el_json_number(row, "step_ms"), figures[2]),
+        el_text_figure(el_json_number(row, "step_ms.median"), figures[2]),
         el_text_figure(el_json_number(row, "lost_ms"), figures[3]),
         el_text_figure(el_json_number(row, "wait_ms"), figures[4]));
 }
@@ -82,11 +73,14 @@ void el_study_print(const json_t *run, FILE *out)
 {
     const json_t *study = json_object_get(run, "study"), *rows = json_object_get(study, "rows");
     const bool scale = el_json_is(study, "kind", "scale"), samples = el_json_highest(rows, "samples_per_s") > 0;
-    const struct el_column *columns = !scale ? compare_columns : samples ? scale_columns : step_columns;
+    const struct el_column *columns = scale ? by_count[samples] : by_name[samples];
     el_table_list(&(struct el_table){.columns = columns, .out = out}, "", json_incref((json_t *)(uintptr_t)rows));
     fputc('\n', out);
+    if (!samples)
+        SAY(out, "The DataLoader gave no samples that can be counted: the rates are of steps, and compare only where a "
+                 "step has as many samples.");
     if (scale)
-        say_scale(rows, samples, out);
+        say_scale(rows, out);
     else
         say_compare(rows, out);
     EL_EACH(row, rows) {

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -107,17 +106,18 @@ static enum el_status add_named(struct study *study, const char *text)
     return add_row(study, name, 0, text + n + 1);
 }
 
-/* All other options are of evenload's own training. */
-static enum el_status check_options(const struct el_options *options)
+/* All other options are of evenload's own training. `more`: " devices ", or " ". */
+static enum el_status check_options(const struct el_options *options, const char *more)
 {
-    static const char mine[] = " devices batch batch-per-device repeats seed out json quiet no-hook ";
+    static const char mine[] = " repeats seed timeout out json quiet ";
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         char word[64];
         snprintf(word, sizeof word, " %s ", row->name);
-        if (el_option_given(options, row->name) && !strstr(mine, word))
+        if (el_option_given(options, row->name) && !strstr(mine, word) && !strstr(more, word))
             return el_fail(EL_ERR_INVALID,
-                           "--%s is of evenload's own training: with a command of your own there are "
-                           "--devices, --batch, --repeats, --seed, --out, --json and --quiet",
+                           "--%s is of evenload's own training: with a command of your own there are --repeats, "
+                           "--seed, --timeout, --out, --json and --quiet, and for scale --devices, --batch and "
+                           "--batch-per-device",
                            row->name);
     }
     return EL_OK;
@@ -206,7 +206,9 @@ static json_t *launch_json(const struct el_watching *watch, int repeat, int orde
     const int status = el_watch_exit_status(watch);
     char reason[EL_PATH_BYTES + 80] = "";
     json_t *training = el_late_document(&watch->hook);
-    if (status != 0)
+    if (watch->timed_out)
+        snprintf(reason, sizeof reason, "launch %d did not end in time (--timeout): see %s", repeat + 1, log);
+    else if (status != 0)
         snprintf(reason, sizeof reason, "launch %d ended with exit status %d: see %s", repeat + 1, status, log);
     else if (!json_is_object(training))
         snprintf(reason, sizeof reason, "launch %d made no step with PyTorch: see %s", repeat + 1, log);
@@ -226,7 +228,9 @@ static enum el_status launch(struct study *study, int row, int repeat, int order
     launch_path(study, row, repeat, "repeats", "json", path);
     el_python_hook_begin(study->store.dir, "", &hook);
     EL_TRY(el_watch_begin(study->rows[row].words, INTERVAL_S, &hook, log, &watch, &exit_status));
+    watch->timeout_s = study->options->timeout_s;
     enum el_status status = el_watch_run(watch, false);
+    el_watch_kill(watch, SIGKILL); /* what it left would disturb the next launch */
     study->interrupted = watch->asked_to_end;
     json_t *json = launch_json(watch, repeat, order, log);
     if (status == EL_OK && !study->interrupted) status = el_write_json(json, path);
@@ -271,8 +275,10 @@ static json_t *trial_json(const struct el_study_row *row, const json_t *figures,
     json_t *last = NULL;
     EL_EACH(launch, launches)
         if (el_json_is(launch, "status", "ok")) last = launch;
-    json_t *throughput = el_json_of(EL_KEY("samples_per_s", el_json_number(figures, "samples_per_s")),
-                                    EL_KEY("ci95", json_incref(json_object_get(figures, "ci95"))));
+    const bool samples = el_json_number(figures, "samples_per_s") > 0;
+    json_t *throughput =
+        el_json_of(EL_KEY("samples_per_s", el_json_number(figures, "samples_per_s")),
+                   EL_KEY("ci95", samples ? json_incref(json_object_get(figures, "ci95")) : json_null()));
     json_t *trial = el_json_of(
         EL_KEY("id", (const char *)id), EL_KEY("mode", (const char *)row->name), EL_KEY("model", "a command"),
         EL_KEY("devices", row->devices ? row->devices : (int)json_array_size(el_json_at(last, "training.ranks"))),
@@ -280,7 +286,7 @@ static json_t *trial_json(const struct el_study_row *row, const json_t *figures,
         EL_KEY("command", (const char *)row->words[2]), EL_KEY("status", last ? "ok" : "failed"),
         EL_KEY("reason", el_json_text(figures, "reason", NULL)));
     el_json_put_all(trial, EL_KEY("warnings", json_array()), EL_KEY("warning_rules", json_array()),
-                    EL_KEY("simulated", false), EL_KEY("step_ms", json_incref(el_json_at(last, "training.step_ms"))),
+                    EL_KEY("simulated", false), EL_KEY("step_ms", json_incref(json_object_get(figures, "step_ms"))),
                     EL_KEY("throughput", throughput), EL_KEY("per_device", json_array()),
                     EL_KEY("imbalance", json_null()), EL_KEY("launches", json_incref((json_t *)(uintptr_t)launches)));
     return trial;
@@ -346,9 +352,10 @@ static void end(struct study *study)
     free(study);
 }
 
-static enum el_status begin(const struct el_options *options, const char *kind, struct study **study_p)
+static enum el_status begin(const struct el_options *options, const char *kind, const char *more,
+                            struct study **study_p)
 {
-    EL_TRY(check_options(options));
+    EL_TRY(check_options(options, more));
     struct study *study = calloc(1, sizeof *study);
     if (!study) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a study");
     study->options = options;
@@ -361,9 +368,9 @@ static enum el_status begin(const struct el_options *options, const char *kind, 
 enum el_status el_study_scale(const struct el_options *options, int *exit_status_p)
 {
     struct study *study;
-    if (options->n_counts == 0)
-        return el_fail(EL_ERR_INVALID, "scale -- COMMAND needs --devices 1,2,4, and {devices} in the command");
-    EL_TRY(begin(options, "scale", &study));
+    if (options->n_counts == 0 || strcmp(options->counts_backend, "cpu") != 0)
+        return el_fail(EL_ERR_INVALID, "scale -- COMMAND needs numbers, --devices 1,2,4, and {devices} in the command");
+    EL_TRY(begin(options, "scale", " devices batch batch-per-device ", &study));
     enum el_status status = EL_OK;
     for (int i = options->command_at; i < options->argc; i++)
         el_text_append(study->command, sizeof study->command, "%s%s", *study->command ? " " : "", options->argv[i]);
@@ -378,7 +385,7 @@ enum el_status el_study_scale(const struct el_options *options, int *exit_status
 enum el_status el_study_compare(const struct el_options *options, int *exit_status_p)
 {
     struct study *study;
-    EL_TRY(begin(options, "compare", &study));
+    EL_TRY(begin(options, "compare", " ", &study));
     enum el_status status = EL_OK;
     for (int i = options->command_at; i < options->argc && status == EL_OK; i++)
         status = add_named(study, options->argv[i]);

@@ -5,10 +5,11 @@
  *     el_study_print(run, stdout);                  a run's document (results.json) that has "study"
  *
  * A run's document with "study": {"kind": "scale" or "compare", "command": of scale, "rows": [{"name", "devices",
- * "command", "launches", "step_ms", "samples_per_s", "ci95", "speedup", "speedup_ci95", "efficiency" and "ideal_ms",
- * "lost_ms" (of scale), "data_ms", "wait_ms", "late" (the blamed rank of most launches, and in how many), "peak_bytes",
- * "reason"}]}. Figures are of the launches: geometric means, ratios to the first row paired by launch; data_ms and
- * wait_ms are medians over launches of the mean over the ranks. The rows are the document's trials too.
+ * "command", "launches", "step_ms": {"median", "mean", "p95"}, "samples_per_s", or "steps_per_s" where a launch has no
+ * samples, "ci95", "speedup", "speedup_ci95", "efficiency" and "ideal_ms", "lost_ms" (of scale), "data_ms", "wait_ms",
+ * "late" (the blamed rank of most launches, in how many, and where it arises), "peak_bytes", "reason"}]}. Rates are
+ * geometric means over launches, ratios to the first row paired by launch, all else medians over launches; data_ms and
+ * wait_ms of the mean over the ranks. The rows are the document's trials too.
  *
  * A launch: DIR/repeats/NAME-K.json, {"repeat", "order", "status", "reason", "seconds", "peak_bytes", "training":
  * bench/watch/late.h's}, its output DIR/logs/NAME-K.log. The same command and --out go on with what is missing.

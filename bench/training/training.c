@@ -190,8 +190,8 @@ json_t *el_training_step_ms(const struct el_training *training)
 double el_training_samples_per_s(const struct el_training *training)
 {
     double sum = 0;
-    for (size_t i = 0; i < training->n; i++) sum += samples_per_s(&training->list[i]);
-    return sum;
+    for (size_t i = 0; i < training->n; i++) sum += fmax(0, samples_per_s(&training->list[i]));
+    return sum > 0 ? sum : NAN;
 }
 
 json_t *el_training_ranks(const struct el_training *training)

@@ -57,5 +57,5 @@ void el_training_free(struct el_training *training);
 json_t *el_training_ranks(const struct el_training *training);
 /* {"median", "mean", "p95"} of the ranks' mean step. New reference. */
 json_t *el_training_step_ms(const struct el_training *training);
-/* Of all ranks; NAN: the DataLoader gave none. */
+/* Of all ranks together, of which one may load for all; NAN: their DataLoaders gave none. */
 double el_training_samples_per_s(const struct el_training *training);

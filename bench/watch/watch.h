@@ -104,7 +104,9 @@ struct el_watch_gpu {
 struct el_watching {
     char *const *command;
     struct el_python_hook hook;
-    bool live; /* set it after el_watch_begin */
+    bool live;        /* set these two after el_watch_begin */
+    double timeout_s; /* 0: none; then its processes get SIGTERM, and SIGKILL two seconds later */
+    bool timed_out;
     pid_t pid;
     sigset_t signals, signals_before;          /* handled ones; the mask before */
     bool ended, waited_for_all, waiting_ended; /* by --wait-all; by a signal */
@@ -144,6 +146,8 @@ void el_watch_release_signals(const struct el_watching *watch);
 void el_watch_end(struct el_watching *watch); /* NULL is legal */
 /* The command's, or 128 plus the signal that ended it. */
 int el_watch_exit_status(const struct el_watching *watch);
+/* To all of its processes that are known to live. */
+void el_watch_kill(const struct el_watching *watch, int signal_number);
 
 /* One sample of an activity; look.c. */
 enum el_status el_watch_do(struct el_watching *watch, enum el_watch_activity activity);

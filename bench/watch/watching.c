@@ -14,7 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/launch/children.h"
 
-enum { LAST_LOOKS = 10 };
+enum { LAST_LOOKS = 10, GRACE_S = 2 };
 
 /* Shares of one core, 1 % in all. New processes are searched often: a missed one has no figures. */
 static const struct {
@@ -242,6 +242,21 @@ static enum el_status look_at_last(struct el_watching *watch)
     return EL_OK;
 }
 
+void el_watch_kill(const struct el_watching *watch, int signal_number)
+{
+    for (int i = 0; i < watch->tree->n; i++)
+        if (watch->tree->list[i]->alive) kill(watch->tree->list[i]->process.pid, signal_number);
+}
+
+static void keep_limit(struct el_watching *watch)
+{
+    const double lived_s = 1e-9 * (double)(el_clock_ns() - watch->begin_ns);
+    if (!(watch->timeout_s > 0) || watch->ended || lived_s < watch->timeout_s) return;
+    if (!watch->timed_out) el_watch_kill(watch, SIGTERM);
+    if (lived_s > watch->timeout_s + GRACE_S) el_watch_kill(watch, SIGKILL);
+    watch->timed_out = true;
+}
+
 enum el_status el_watch_run(struct el_watching *watch, bool wait_all)
 {
     enum el_status status = EL_OK;
@@ -251,6 +266,7 @@ enum el_status el_watch_run(struct el_watching *watch, bool wait_all)
         if (status == EL_OK) status = act_on_due(watch);
         for (int a = 0; a < EL_WATCH_ACTIVITIES && status != EL_OK; a++)
             watch->paces[a].due_ns = INT64_MAX; /* the command is still awaited */
+        keep_limit(watch);
         int number = wait_for(watch, &info);
         if (number == SIGCHLD && status == EL_OK) status = el_watch_do(watch, EL_WATCH_DISCOVER);
         if (number > 0) going = take_signal(watch, number, &info, wait_all);

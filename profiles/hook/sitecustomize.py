@@ -46,7 +46,7 @@ class _Hook:
     def begin(self):
         self.pid, self.file, self.delays, self.delay = os.getpid(), None, None, 0
         self.lines, self.lines_due_ns = [], 0
-        self.loading = self.samples = self.numbers = self.collecting = self.steps = 0
+        self.loading = self.samples = self.numbers = self.collecting = 0
         self.marks, self.collected_from, self.backward_depth, self.entered = collections.deque(maxlen=MARKS_MAX), 0, 0, 0
         self.flight_due_ns, self.first, self.others = time.time_ns() + FLIGHT_EVERY_NS, None, 0
         self.profiler, self.schedule = None, os.environ.get("EVENLOAD_PROFILE", "")
@@ -124,7 +124,7 @@ class _Hook:
         if self.schedule:
             self.guard("torch.profiler", self.profile)
         if now > self.flight_due_ns:
-            self.dump()
+            self.guard("the last figures", self.dump)
             took = time.time_ns() - now
             self.flight_due_ns = now + max(FLIGHT_EVERY_NS, FLIGHT_SHARE * took)
 
@@ -202,7 +202,7 @@ class _Hook:
         self.profiler.start()
 
     def write_trace(self, profiler):
-        self.schedule = ""  # one cycle
+        self.schedule, self.profiler = "", None  # one cycle
         folder, distributed = os.environ["EVENLOAD_TRACES"], self.torch.distributed
         rank = distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
         os.makedirs(folder, exist_ok=True)

@@ -175,6 +175,8 @@ assert not [r["compute_ms"] for r in t["late"]["ranks"] if r["compute_ms"] is no
     here
     run --separate-stderr "$EVENLOAD" watch --out w --no-plot --profile wait=1,active=4 -- ./job 8 0
     [[ $status -eq 0 && $(tr -s ' \n' ' ' <<<"$stderr") == *"rank 1 comes 0.30 ms late"*"Of torch.profiler's 4 steps"* ]] || show
+    "$EVENLOAD" plot w >/dev/null 2>&1 || true # there is no gnuplot in this file
+    [[ $(echo w/plots/*.dat) == "w/plots/ranks.dat w/plots/watch.dat" ]]
     [[ $(echo w/traces/*) == "w/traces/rank-0.pt.trace.json w/traces/rank-1.pt.trace.json" ]]
     [[ $("$EVENLOAD" trace-stats w/traces) == *"rank 1 comes 0.30 ms late"* ]]
     run --separate-stderr "$EVENLOAD" watch --out short --no-plot --profile wait=1,active=4 -- ./job 3 0
@@ -225,9 +227,9 @@ import json
 d = json.load(open("s/results.json"))
 one, four = d["study"]["rows"]
 assert [r["command"] for r in (one, four)] == ["./scaled 1 'a b 32'", "./scaled 4 'a b 8'"]
-assert 17 < one["step_ms"] < 30 and 5.9 < four["step_ms"] < 12 and one["launches"] == four["launches"] == 5, (one, four)
+assert 17 < one["step_ms"]["median"] < 30 and 5.9 < four["step_ms"]["median"] < 12 and one["launches"] == four["launches"] == 5, (one, four)
 assert 1.8 < four["speedup"] < 3.5 and abs(four["efficiency"] - four["speedup"] / 4) < 1e-9 and four["speedup_ci95"][0] > 1
-assert abs(four["lost_ms"] - four["step_ms"] * (1 - four["efficiency"])) < 1e-6 and one["lost_ms"] == 0
+assert abs(four["lost_ms"] - four["step_ms"]["median"] * (1 - four["efficiency"])) < 1e-6 and one["lost_ms"] == 0
 assert [t["mode"] for t in d["trials"]] == ["devices-1", "devices-4"] and d["trials"][0]["throughput"]["samples_per_s"] > 100
 .
     [[ $("$EVENLOAD" scale s) == *"4 devices: "* && $("$EVENLOAD" report s 2>&1) == *s/report.html* ]]
@@ -236,6 +238,15 @@ assert [t["mode"] for t in d["trials"]] == ["devices-1", "devices-4"] and d["tri
     [[ $status -eq 0 && $stderr == *"devices-4, launch 2" && ${#stderr_lines[@]} == 1 ]] || show
     run --separate-stderr "$EVENLOAD" compare quick='python3 one.py 4' slow='python3 one.py 12' broken='exit 3' --repeats 5 --quiet --out c
     [[ $status -eq 1 && $(tr -s ' \n' ' ' <<<"$output") == *"slow: "*" times the rate of quick; it is slower."*"broken: launch "*" ended with exit status 3: see "*logs/broken-*.log* ]] || show
+    # One that hangs ends in time, and what a launch leaves does not run beside the next one.
+    run --separate-stderr "$EVENLOAD" compare hangs='sleep 4711.5 & sleep 600' leaves='sleep 4711.5 & exec python3 one.py 1' --repeats 1 --timeout 2 --quiet --out h
+    [[ $status -eq 1 && $output == *"hangs: launch 1 did not end in time (--timeout): see "* && -z $(pgrep -f "sleep 4711.5") ]] || show
+    # Interrupted: what was measured is kept, and the same command goes on.
+    "$EVENLOAD" compare quick='python3 one.py 1' slow='python3 one.py 400' --repeats 2 --out i 2>err >/dev/null & pid=$!
+    for ((k = 0; k < 200; k++)); do ! grep -q "slow, launch" err || break; sleep 0.05; done
+    kill -TERM $pid
+    wait $pid && status=0 || status=$?
+    [[ $status -eq 130 && $(tail -n 1 err) == "evenload: interrupted; what was measured is kept. Go on with: the same command and --out i" ]] || { cat err && show; }
     run --separate-stderr "$EVENLOAD" compare quick='python3 one.py 5' slow='python3 one.py 12' --out c
     [[ $status -eq 2 && $stderr == *"c holds a study of other commands"* ]] || show
 }
@@ -249,6 +260,7 @@ assert [t["mode"] for t in d["trials"]] == ["devices-1", "devices-4"] and d["tri
     refused compare one='true' one='false'
     refused compare one='true' 'a b=true'
     refused compare one='true' two='true' --model mlp
+    refused compare one='true' two='true' --devices 2
     scaled() {
         run --separate-stderr "$EVENLOAD" scale --out x "$@"
         [[ $status -eq 2 && ${#stderr_lines[@]} == 1 && ! -e x ]] || show
@@ -258,6 +270,7 @@ assert [t["mode"] for t in d["trials"]] == ["devices-1", "devices-4"] and d["tri
     scaled --devices 2 -- true '{devices}' '{batch}'
     scaled --devices 3 --batch 4 -- true '{devices}' '{batch}'
     scaled --devices 2 --model mlp -- true '{devices}'
+    scaled --devices sim:2 -- true '{devices}'
 }
 
 @test "watch: a rank that is killed leaves its steps, and the status is its own" {

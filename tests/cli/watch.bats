@@ -139,12 +139,12 @@ END
     printf '#!/bin/sh\ngrep -E "SigBlk|SigIgn" /proc/self/status >>"%s/masks"\n' "$PWD" >bin/gnuplot
     chmod +x bin/gnuplot
     grep -E 'SigBlk|SigIgn' /proc/self/status >expected
-    PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out r sh -c 'exit 0'
+    PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out r sleep 0.3
     [[ -s masks && $(grep SigBlk masks | sort -u) == $(grep SigBlk expected) ]] || { cat masks expected && false; }
     while read -r _ ignored; do [[ $((0x$ignored & 0x1000)) -eq 0 ]]; done < <(grep SigIgn masks) # SIGPIPE
     # And one ends the drawing: the record is there.
     printf '#!/bin/sh\n: >"%s/begun"; exec sleep 60\n' "$PWD" >bin/gnuplot
-    PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out s sh -c 'exit 0' 3>&- &
+    PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out s sleep 0.3 3>&- &
     local watch=$! begin=$SECONDS
     until [[ -e begun ]]; do sleep 0.02; done
     kill -TERM "$watch"

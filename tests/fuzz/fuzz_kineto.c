@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "profiles/causes.h"
 #include "profiles/merge.h"
 #include "profiles/replay.h"
 #include "tests/fuzz/fuzz.h"
@@ -49,6 +50,22 @@ static void check_merge(const char *path, const struct el_kineto_trace *traces, 
         fuzz_expect(figures.wait_s >= 0 && isfinite(figures.wait_s), "waits");
 }
 
+/* The parts add up. */
+static void check_causes(const struct el_kineto_trace *traces, const struct el_relation *relation)
+{
+    struct el_step_parts *parts = calloc(relation->n_members + 1, sizeof *parts);
+    struct el_causes causes;
+    double sum = 0;
+    if (relation->n_members && fuzz_status(el_causes_find(traces, relation, 0, -INFINITY, &causes))) {
+        for (int p = 0; p < EL_CAUSE_PARTS; p++) sum += causes.parts_s[p];
+        fuzz_expect(fabs(sum - causes.late_s) <= 1e-6 * fabs(causes.late_s) + 1e-3, "causes");
+    }
+    if (parts && fuzz_status(el_causes_steps(traces, relation, parts)))
+        for (size_t m = 0; m < relation->n_members; m++)
+            fuzz_expect(parts[m].wait_s >= 0 && parts[m].parts_s[EL_CAUSE_FORWARD] >= 0, "parts of a step");
+    free(parts);
+}
+
 static void check_relation(const char *path, struct el_kineto_trace *traces)
 {
     struct el_relation r;
@@ -64,6 +81,7 @@ static void check_relation(const char *path, struct el_kineto_trace *traces)
     if (rows) el_ranks_blame(rows, (int)r.n_members, r.step_s, &blame);
     free(rows);
     check_replay(traces, &r);
+    check_causes(traces, &r);
     check_merge(path, traces, &r);
     el_relation_free(&r);
 }

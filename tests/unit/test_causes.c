@@ -1,5 +1,5 @@
 /* Hand-made traces of two ranks: in which part of the training loop the late one's time went, by hand. */
-#include "tests/test.h"
+#include "tests/unit/traces_text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,15 +7,6 @@
 #include <string.h>
 
 #include "profiles/causes.h"
-
-enum { TEXT_BYTES = 1 << 15 };
-
-struct text {
-    char at[TEXT_BYTES];
-    size_t n;
-};
-
-#define ADD(text, ...) ((text)->n += (size_t)snprintf((text)->at + (text)->n, TEXT_BYTES - (text)->n, __VA_ARGS__))
 
 static void event(struct text *t, const char *cat, const char *name, double ts_us, double end_us)
 {
@@ -52,17 +43,6 @@ static void step(struct text *t, double at, double data, double forward, double 
     event(t, "cpu_op", "Optimizer.step#SGD.step", at + 60, at + 70);
 }
 
-static struct el_kineto_trace read_trace(struct text *t)
-{
-    struct el_kineto_trace trace;
-    ADD(t, "]}");
-    FILE *file = fmemopen(t->at, t->n, "r");
-    enum el_status status = el_kineto_read(file, UINT64_MAX, "t", NULL, &trace);
-    fclose(file);
-    if (status != EL_OK) fail_msg("%s", el_error_message());
-    return trace;
-}
-
 static struct el_causes causes_of(struct el_kineto_trace *traces, size_t who, double least_us)
 {
     struct el_relation relation;
@@ -87,21 +67,29 @@ static void has(const struct el_causes *causes, double late, enum el_cause a, do
     assert_true(fabs(sum - late) < 1e-6);
 }
 
-/* The first step has no collective before it. Rank 1 is 10 us late by its data in the second step, and 6 by its forward
- * in the third one. */
-static void test_loop(void **state)
+struct step_us {
+    double data, forward, pause;
+};
+
+/* Rank 0's steps are even. */
+static struct el_causes of_loop(const struct step_us steps[3], double least_us)
 {
     static struct text text;
     struct el_kineto_trace traces[2];
     begin(&text, 0, 3);
     for (int s = 0; s < 3; s++) step(&text, 100 * s, 10, 10, 5, 0);
-    traces[0] = read_trace(&text);
+    traces[0] = read_trace(&text, NULL);
     begin(&text, 1, 3);
-    step(&text, 0, 10, 10, 5, 20);
-    step(&text, 100, 20, 10, 5, 0);
-    step(&text, 200, 10, 16, 5, 0);
-    traces[1] = read_trace(&text);
-    const struct el_causes causes = causes_of(traces, 1, 0);
+    for (int s = 0; s < 3; s++) step(&text, 100 * s, steps[s].data, steps[s].forward, 5, steps[s].pause);
+    traces[1] = read_trace(&text, NULL);
+    return causes_of(traces, 1, least_us);
+}
+
+/* The first step has no collective before it. Rank 1 is 10 us late by its data in the second step, and 6 by its forward
+ * in the third one. */
+static void test_loop(void **state)
+{
+    const struct el_causes causes = of_loop((struct step_us[]){{10, 10, 20}, {20, 10, 0}, {10, 16, 0}}, 0);
     assert_int_equal(causes.n_steps, 2);
     has(&causes, 8, EL_CAUSE_DATA, 5, EL_CAUSE_FORWARD, 3);
     (void)state;
@@ -110,17 +98,7 @@ static void test_loop(void **state)
 /* Between two nodes of one backward pass; and only steps count in which it is late enough. */
 static void test_backward(void **state)
 {
-    static struct text text;
-    struct el_kineto_trace traces[2];
-    begin(&text, 0, 3);
-    for (int s = 0; s < 3; s++) step(&text, 100 * s, 10, 10, 5, 0);
-    traces[0] = read_trace(&text);
-    begin(&text, 1, 3);
-    step(&text, 0, 10, 10, 5, 0);
-    step(&text, 100, 10, 10, 5, 20);
-    step(&text, 200, 12, 10, 5, 0);
-    traces[1] = read_trace(&text);
-    const struct el_causes causes = causes_of(traces, 1, 3);
+    const struct el_causes causes = of_loop((struct step_us[]){{10, 10, 0}, {10, 10, 20}, {12, 10, 0}}, 3);
     assert_int_equal(causes.n_steps, 1);
     has(&causes, 20, EL_CAUSE_BACKWARD, 20, EL_CAUSE_BACKWARD, 20);
     (void)state;
@@ -141,7 +119,7 @@ static void test_closure(void **state)
             event(&text, "cpu_op", "gloo:all_reduce", at + 40 + late, at + 55);
             event(&text, "cpu_op", "Optimizer.step#SGD.step", at + 6, at + 60);
         }
-        traces[rank] = read_trace(&text);
+        traces[rank] = read_trace(&text, NULL);
     }
     const struct el_causes causes = causes_of(traces, 1, 0);
     has(&causes, 12, EL_CAUSE_OPTIMIZER, 8, EL_CAUSE_FORWARD, 4);
@@ -161,11 +139,39 @@ static void test_device(void **state)
             event(&text, "kernel", "gemm", at + 5 + load, at + 25 + load + longer);
             event(&text, "kernel", "ncclDevKernel_AllReduce", at + 25 + load + longer, at + 60);
         }
-        traces[rank] = read_trace(&text);
+        traces[rank] = read_trace(&text, NULL);
     }
     const struct el_causes causes = causes_of(traces, 0, 0);
     has(&causes, 20, EL_CAUSE_COMPUTE, 7, EL_CAUSE_DATA, 13);
     (void)state;
 }
 
-RUN_TESTS(NULL, NULL, test_loop, test_backward, test_closure, test_device)
+/* Rank 0 waits 20 of 100 us in the second step, rank 1 in none; the other parts are those of both. */
+static void test_steps(void **state)
+{
+    static struct text text;
+    struct el_kineto_trace traces[2];
+    struct el_relation relation;
+    struct el_step_parts parts[2];
+    for (int rank = 0; rank < 2; rank++) {
+        begin(&text, rank, 2);
+        for (int s = 0; s < 2; s++) step(&text, 100 * s, 10, 10, 5, rank && s ? 20 : 0);
+        traces[rank] = read_trace(&text, NULL);
+    }
+    assert_int_equal(el_relate(traces, 2, &relation), EL_OK);
+    assert_int_equal(el_causes_steps(traces, &relation, parts), EL_OK);
+    for (int rank = 0; rank < 2; rank++) {
+        const double *own = parts[rank].parts_s;
+        double sum = parts[rank].wait_s + parts[rank].transfer_s;
+        for (int p = 0; p < EL_CAUSE_PARTS; p++) sum += own[p];
+        assert_true(fabs(1e6 * parts[rank].wait_s - (rank ? 0 : 10)) < 1e-6);
+        assert_true(fabs(1e6 * own[EL_CAUSE_DATA] - 10) < 1e-6 && fabs(1e6 * own[EL_CAUSE_FORWARD] - 10) < 1e-6);
+        assert_true(fabs(1e6 * own[EL_CAUSE_BACKWARD] - (rank ? 20 : 10)) < 1e-6);
+        assert_true(fabs(1e6 * sum - 100) < 1e-6);
+        el_kineto_free(&traces[rank]);
+    }
+    el_relation_free(&relation);
+    (void)state;
+}
+
+RUN_TESTS(NULL, NULL, test_steps, test_loop, test_backward, test_closure, test_device)

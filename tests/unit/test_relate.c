@@ -1,21 +1,12 @@
 /* Hand-made traces of two and three ranks with known answers: which calls are one operation, on which clock, and who
  * waits. */
-#include "tests/test.h"
+#include "tests/unit/traces_text.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "profiles/relate.h"
-
-enum { TEXT_BYTES = 1 << 16 };
-
-struct text {
-    char at[TEXT_BYTES];
-    size_t n;
-};
-
-#define ADD(text, ...) ((text)->n += (size_t)snprintf((text)->at + (text)->n, TEXT_BYTES - (text)->n, __VA_ARGS__))
 
 static void begin(struct text *t, int rank, int world)
 {
@@ -29,17 +20,6 @@ static void event(struct text *t, const char *cat, const char *name, double ts_u
 {
     ADD(t, ",\n{\"ph\": \"X\", \"cat\": \"%s\", \"name\": \"%s\", \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}}", cat,
         name, ts_us, dur_us, args);
-}
-
-static struct el_kineto_trace read_trace(struct text *t)
-{
-    struct el_kineto_trace trace;
-    ADD(t, "]}");
-    FILE *file = fmemopen(t->at, t->n, "r");
-    enum el_status status = el_kineto_read(file, UINT64_MAX, "t", NULL, &trace);
-    fclose(file);
-    if (status != EL_OK) fail_msg("%s", el_error_message());
-    return trace;
 }
 
 static void near(double got, double wanted, const char *what)
@@ -72,7 +52,7 @@ static void test_sequence(void **state)
     event(&text, "kernel", "gemm", 10000, 25, "");
     event(&text, "kernel", "ncclDevKernel_AllReduce", 10020, 50, ALL_REDUCE(7));
     event(&text, "kernel", "ncclDevKernel_AllReduce", 10150, 50, ALL_REDUCE(8));
-    traces[0] = read_trace(&text);
+    traces[0] = read_trace(&text, NULL);
     begin(&text, 1, 2);
     event(&text, "user_annotation", "ProfilerStep#4", 9000, 100, "");
     event(&text, "user_annotation", "ProfilerStep#5", 9100, 100, "");
@@ -81,7 +61,7 @@ static void test_sequence(void **state)
     event(&text, "kernel", "ncclDevKernel_AllReduce", 9050, 20, ALL_REDUCE(7));
     event(&text, "kernel", "ncclDevKernel_AllReduce", 9160, 40, ALL_REDUCE(8));
     event(&text, "kernel", "ncclDevKernel_SendRecv", 9205, 1, "");
-    traces[1] = read_trace(&text);
+    traces[1] = read_trace(&text, NULL);
     struct el_relation r = relate(traces, 2);
     assert_int_equal(r.n_members, 2);
     assert_int_equal(r.n_steps, 2);
@@ -125,7 +105,7 @@ static void test_clocks(void **state)
                   "\"Input Dims\": [[30, 10], [5]], \"Input type\": [\"float\"]");
             event(&text, "cpu_op", "aten::mm", begin_us - 400, 100, "");
         }
-        traces[rank] = read_trace(&text);
+        traces[rank] = read_trace(&text, NULL);
     }
     struct el_relation r = relate(traces, 2);
     assert_int_equal(r.n_collectives, 20);
@@ -159,7 +139,7 @@ static void test_steps_and_messages(void **state)
         event(&text, "kernel", "ncclDevKernel_SendRecv", (rank ? 10040 : 10060) + shift, rank ? 30 : 10, args);
         snprintf(args, sizeof args, "\"Collective name\": \"allreduce\", \"Process Group Name\": \"own %d\"", rank);
         event(&text, "kernel", "ncclDevKernel_AllReduce", 10080 + shift, 5, args);
-        traces[rank] = read_trace(&text);
+        traces[rank] = read_trace(&text, NULL);
     }
     struct el_relation r = relate(traces, 2);
     assert_int_equal(r.n_collectives, 1);
@@ -183,7 +163,7 @@ static void test_announced(void **state)
     event(&text, "cpu_op", "record_param_comms", 10, 1, "\"External id\": 5, " ALL_REDUCE(3));
     event(&text, "cpu_op", "record_param_comms", 5, 1, "\"External id\": 4, \"Collective name\": \"broadcast\"");
     event(&text, "kernel", "ncclKernel_AllReduce_RING_LL_Sum_float", 20, 4, "\"External id\": 5, \"device\": 1");
-    struct el_kineto_trace trace = read_trace(&text);
+    struct el_kineto_trace trace = read_trace(&text, NULL);
     assert_int_equal(trace.n_calls, 1);
     assert_int_equal(trace.calls[0].verb, EL_COMM_ALL_REDUCE);
     assert_int_equal(trace.calls[0].sequence, 3);
@@ -201,7 +181,7 @@ static void test_nothing_in_common(void **state)
     for (int rank = 0; rank < 2; rank++) {
         begin(&text, rank, 2);
         event(&text, "kernel", "ncclDevKernel_AllReduce", rank ? 2e15 : 100, 10, ALL_REDUCE(1));
-        traces[rank] = read_trace(&text);
+        traces[rank] = read_trace(&text, NULL);
     }
     struct el_relation r = relate(traces, 2);
     assert_int_equal(r.n_collectives, 0);

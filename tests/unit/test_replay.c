@@ -1,20 +1,11 @@
 /* Hand-made traces of two ranks: the step without each cause, by hand. */
-#include "tests/test.h"
+#include "tests/unit/traces_text.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "profiles/replay.h"
-
-enum { TEXT_BYTES = 1 << 15 };
-
-struct text {
-    char at[TEXT_BYTES];
-    size_t n;
-};
-
-#define ADD(text, ...) ((text)->n += (size_t)snprintf((text)->at + (text)->n, TEXT_BYTES - (text)->n, __VA_ARGS__))
 
 static void begin(struct text *t, int rank)
 {
@@ -36,17 +27,6 @@ static void event(struct text *t, const char *name, double ts_us, double end_us)
 }
 
 #define ALL_REDUCE "ncclDevKernel_AllReduce"
-
-static struct el_kineto_trace read_trace(struct text *t)
-{
-    struct el_kineto_trace trace;
-    ADD(t, "]}");
-    FILE *file = fmemopen(t->at, t->n, "r");
-    enum el_status status = el_kineto_read(file, UINT64_MAX, "t", "gemm", &trace);
-    fclose(file);
-    if (status != EL_OK) fail_msg("%s", el_error_message());
-    return trace;
-}
 
 static void asks(struct el_replay *replay, enum el_replay_kind kind, const bool *members, double wanted_us)
 {
@@ -83,13 +63,13 @@ static void test_causes(void **state)
     event(&text, "gemm", 0, 25);
     event(&text, ALL_REDUCE, 20, 70);
     event(&text, ALL_REDUCE, 150, 200);
-    traces[0] = read_trace(&text);
+    traces[0] = read_trace(&text, "gemm");
     begin(&text, 1);
     event(&text, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 22);
     event(&text, "gemm", 20, 50);
     event(&text, ALL_REDUCE, 50, 70);
     event(&text, ALL_REDUCE, 160, 200);
-    traces[1] = read_trace(&text);
+    traces[1] = read_trace(&text, "gemm");
     struct el_replay *replay = replay_of(traces, &relation);
     assert_int_equal(relation.n_operations, 2);
     asks(replay, EL_REPLAY_NOTHING, NULL, 100);
@@ -118,7 +98,7 @@ static void test_queue(void **state)
         event(&text, "relu", 91, 95); /* after both */
         event(&text, "relu", 100, 180);
         event(&text, ALL_REDUCE, 110, 150);
-        traces[rank] = read_trace(&text);
+        traces[rank] = read_trace(&text, "gemm");
     }
     struct el_replay *replay = replay_of(traces, &relation);
     assert_int_equal(relation.n_operations, 3);
