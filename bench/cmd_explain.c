@@ -76,6 +76,8 @@ static void say_next(const json_t *document, const struct el_side *b)
     if (!strncmp(dp, run_dp, strlen(run_dp)) && el_json_is(document, "b.mode", "ddp")) {
         keep_explains(dp + strlen(run_dp), kept, sizeof kept);
         el_text_line(stdout, "Next: %s explain%s    (dp's step, cause by cause)", el_program_word(), kept);
+    } else if (el_json_is(document, "b.mode", "watch")) {
+        el_text_line(stdout, "Next: %s compare a='CMD' b='CMD'    (both in turns: for intervals)", el_program_word());
     } else if (*command && el_json_text(document, "ci_reason", NULL))
         el_text_line(stdout, "Next: %s --repeats 5    (and A so too: for intervals)", command);
     else

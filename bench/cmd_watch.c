@@ -8,10 +8,28 @@
 #include "bench/page/page.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
+#include "bench/watch/hosts.h"
 #include "bench/watch/watch.h"
 #include "profiles/op_table.h"
 
 enum { WORDS_BYTES = 4096, SCHEDULE_BYTES = 64 };
+
+/* Of several hosts, the first one has the record of all; the others have one only if that failed. */
+static enum el_status join(struct el_store *store, struct el_watching *watch, struct el_hosts *hosts, json_t *document,
+                           bool *ours_p)
+{
+    char own[EL_PATH_BYTES + 16];
+    enum el_status status = hosts->n > 1 ? el_hosts_join(hosts, document) : EL_OK;
+    *ours_p = hosts->place == 0 || status != EL_OK;
+    if (*ours_p) el_watch_put_training(watch, document);
+    if (status != EL_OK) watch->hook.clocks = NULL; /* others may still write */
+    if (*ours_p) el_python_hook_end(&watch->hook);
+    if (status == EL_OK) return EL_OK;
+    fprintf(stderr, "evenload: watch: %s; the record is of this host alone\n", el_error_message());
+    if (hosts->place == 0) return EL_OK;
+    snprintf(own, sizeof own, "%s/host-%d", store->dir, hosts->place);
+    return el_store_create(own, "watch", store);
+}
 
 static enum el_status save(const struct el_options *options, const struct el_store *store,
                            const struct el_watching *watch, const json_t *document)
@@ -37,18 +55,30 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     return EL_OK;
 }
 
-/* The command has run: its exit status is ours, even if the record could not be written. */
-static int finish(const struct el_options *options, const struct el_store *store, const struct el_watching *watch,
-                  enum el_status status)
+/* For jobs of days. Only failures at the end are said. */
+static void save_so_far(struct el_watching *watch, void *context)
 {
+    const struct el_store *store = context;
+    json_t *document = el_watch_record(watch, "evenload watch");
+    if (document) el_watch_put_training(watch, document);
+    if (document) el_store_save_run(store, document);
+    json_decref(document);
+}
+
+/* The command has run: its exit status is ours, even if the record could not be written. */
+static int finish(const struct el_options *options, struct el_store *store, struct el_watching *watch,
+                  struct el_hosts *hosts, enum el_status status)
+{
+    bool ours = true;
     char words[WORDS_BYTES];
     if (status == EL_OK) {
         snprintf(words, sizeof words, "evenload"); /* the command line as given, for the record; truncated */
         for (int i = 0; i < options->argc; i++) el_text_append(words, sizeof words, " %s", options->argv[i]);
         json_t *document = el_watch_record(watch, words);
-        el_python_hook_end(&watch->hook);
-        status =
-            document ? save(options, store, watch, document) : el_fail(EL_ERR_HOST_MEMORY, "no memory for the record");
+        if (hosts->n > 1) el_watch_release_signals(watch); /* the others' commands may run on */
+        status = document ? join(store, watch, hosts, document, &ours)
+                          : el_fail(EL_ERR_HOST_MEMORY, "no memory for the record");
+        if (status == EL_OK && ours) status = save(options, store, watch, document);
         json_decref(document);
     }
     el_watch_release_signals(watch);
@@ -57,21 +87,29 @@ static int finish(const struct el_options *options, const struct el_store *store
     return el_watch_exit_status(watch);
 }
 
-static int watch_command(const struct el_options *options, const struct el_store *store, const char *schedule)
+static int watch_command(const struct el_options *options, struct el_store *store, struct el_hosts *hosts,
+                         const char *schedule)
 {
     struct el_watching *watch = NULL;
     int exit_status = EL_WATCH_NOT_STARTED;
     char *const *command = options->argv + options->command_at;
     struct el_python_hook hook = {.folder = ""};
     if (options->hook) el_python_hook_begin(store->dir, schedule, &hook);
+    if (hosts->n > 1) el_python_hook_of_host(&hook, hosts->place, hosts->n);
     enum el_status status = el_watch_begin(command, 1e-3 * options->interval_ms, &hook, NULL, &watch, &exit_status);
     if (status != EL_OK) {
         fprintf(stderr, "evenload: watch: %s\n", el_error_message());
         return status == EL_ERR_ABSENT ? exit_status : EL_EXIT_USE;
     }
     watch->live = options->live && isatty(STDERR_FILENO);
+    watch->one_of_many = hosts->n > 1;
+    if (hosts->place == 0) {
+        watch->so_far = save_so_far;
+        watch->so_far_context = store;
+        watch->hook.clocks = hosts->clocks;
+    }
     status = el_watch_run(watch, options->wait_all);
-    exit_status = finish(options, store, watch, status);
+    exit_status = finish(options, store, watch, hosts, status);
     el_watch_end(watch);
     return exit_status;
 }
@@ -90,16 +128,32 @@ static enum el_status read_schedule(const struct el_options *options, char sched
     return EL_OK;
 }
 
+/* Of several hosts, the first one makes the folder. */
+static enum el_status open_store(const struct el_options *options, const struct el_hosts *hosts,
+                                 struct el_store *store_p)
+{
+    if (hosts->n > 1 && !*options->out)
+        return el_fail(EL_ERR_INVALID, "--hosts %s: --out DIR names the folder that all hosts share", options->hosts);
+    if (hosts->place == 0) return el_store_create(options->out, "watch", store_p);
+    *store_p = (struct el_store){.existing = strlen(options->out)};
+    snprintf(store_p->dir, sizeof store_p->dir, "%s", options->out);
+    return EL_OK;
+}
+
 enum el_status el_cmd_watch(struct el_options *options, int *exit_status_p)
 {
     struct el_store store;
+    struct el_hosts hosts;
     char schedule[SCHEDULE_BYTES] = "";
     int at = options->command_at;
     if (at == 0 || at >= options->argc || !*options->argv[at])
         return el_fail(EL_ERR_INVALID, "watch: which command? write it after '--': evenload watch -- python train.py");
     EL_TRY(read_schedule(options, schedule));
-    EL_TRY(el_store_create(options->out, "watch", &store));
-    *exit_status_p = watch_command(options, &store, schedule);
-    el_store_discard(&store); /* empty folders; all if the command could not start */
-    return EL_OK;
+    EL_TRY(el_hosts_read(*options->hosts ? options->hosts : "1", &hosts));
+    EL_TRY(open_store(options, &hosts, &store));
+    enum el_status status = el_hosts_meet(store.dir, &hosts);
+    if (status == EL_OK) *exit_status_p = watch_command(options, &store, &hosts, schedule);
+    el_hosts_end(&hosts);
+    if (hosts.place == 0) el_store_discard(&store); /* empty folders; all if the command could not start */
+    return status;
 }

@@ -16,6 +16,10 @@ static const struct {
     [EL_PART_SKEW] = {"skew", "waiting in collectives for a later device, without computing"},
     [EL_PART_BUBBLE] = {"bubble", "a stage waits for its neighbours, or for the pipeline to fill or drain"},
     [EL_PART_DATA] = {"data", "making or awaiting the batch, and copying it to the device"},
+    [EL_PART_FORWARD] = {"forward", "the script from the batch to backward"},
+    [EL_PART_BACKWARD] = {"backward", "the script in backward"},
+    [EL_PART_OPTIMIZER] = {"optimizer", "the script from backward to the optimizer's end"},
+    [EL_PART_PAUSE] = {"pause", "Python's garbage collection"},
     [EL_PART_IDLE] = {"idle", "none of these: the device waits for its host"},
 };
 
@@ -179,8 +183,9 @@ static const char *reason_of(const struct el_side *a, const struct el_side *b)
     if (json_is_true(json_object_get(a->trial, "simulated")) && json_is_true(json_object_get(b->trial, "simulated")))
         return "in virtual time launches do not scatter";
     if (a->n < EL_REPEATS_MIN || b->n < EL_REPEATS_MIN)
-        return el_json_is(a->trial, "mode", "traces")
-                   ? "one of them has fewer than 5 steps; profile more"
+        return el_json_is(a->trial, "mode", "traces") ? "one of them has fewer than 5 steps; profile more"
+               : el_json_is(a->trial, "mode", "watch")
+                   ? "a watched job is one launch; compare a=\'CMD\' b=\'CMD\' launches both in turns"
                    : "one of them has fewer than 5 launches; measure it again with --repeats 5";
     if (!a->knows_launches || !b->knows_launches)
         return "parts need each launch's own figures, and a record has no folder repeats/ beside it; keep that folder, "

@@ -92,6 +92,10 @@ enum el_part {
     EL_PART_SKEW,
     EL_PART_BUBBLE,
     EL_PART_DATA,
+    EL_PART_FORWARD, /* these four: of a watched training */
+    EL_PART_BACKWARD,
+    EL_PART_OPTIMIZER,
+    EL_PART_PAUSE,
     EL_PART_IDLE,
     EL_PARTS
 };

@@ -120,6 +120,8 @@ static void make_title(const json_t *document, bool of_causes, char title[EL_TIT
         snprintf(title, EL_TITLE_BYTES, "From %s's step to ddp's: %s, batch %.0f on %.0f %sdevices",
                  el_json_text(document, "mode", "dp"), model.text, batch,
                  (double)json_array_size(json_object_get(document, "devices")), simulated);
+    else if (!el_json_text(document, "model", NULL))
+        snprintf(title, EL_TITLE_BYTES, "From A to B: a step of the rank that waits least");
     else
         snprintf(title, EL_TITLE_BYTES, "From A (%s) to B (%s): %s, batch %.0f%s",
                  el_data_label(el_json_text(document, "a.mode", "?")).text,

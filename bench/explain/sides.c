@@ -147,8 +147,57 @@ static void read_parts(struct el_side *side)
     }
 }
 
+/* The one that waits least: the others wait for it. */
+static const json_t *last_rank(const json_t *ranks)
+{
+    const json_t *last = json_array_get(ranks, 0);
+    EL_EACH(rank, ranks)
+        if (el_json_number(rank, "parts_ms.wait") < el_json_number(last, "parts_ms.wait")) last = rank;
+    return last;
+}
+
+/* Its devices are called by rank; two commands have no model to be compared by. */
+static void name_ranks(const char *last, json_t *trial)
+{
+    char name[32];
+    EL_EACH(device, json_object_get(trial, "per_device")) {
+        if (isnan(el_json_number(device, "rank"))) continue;
+        snprintf(name, sizeof name, "rank %.0f", el_json_number(device, "rank"));
+        el_json_put_text(device, "device", name);
+        if (!strcmp(name, last)) el_json_put(trial, "slowest_member", json_integer((json_int_t)device_at.i));
+    }
+    json_object_del(trial, "model");
+    json_object_del(trial, "procs");
+}
+
+/* A watched training is one launch. */
+static void read_watched(struct el_side *side)
+{
+    static const char *const names[EL_PARTS] = {
+        [EL_PART_COMPUTE] = "compute", [EL_PART_SKEW] = "wait",         [EL_PART_DATA] = "data",
+        [EL_PART_FORWARD] = "forward", [EL_PART_BACKWARD] = "backward", [EL_PART_OPTIMIZER] = "optimizer",
+        [EL_PART_PAUSE] = "pause",
+    };
+    const json_t *training = el_json_at(side->run, "watch.training");
+    const json_t *rank = last_rank(el_json_at(training, "late.ranks")), *parts = json_object_get(rank, "parts_ms");
+    struct el_parts of;
+    name_ranks(el_json_text(rank, "rank", ""), json_array_get(json_object_get(side->run, "trials"), 0));
+    for (int p = 0; p < EL_PARTS; p++) of.ms[p] = names[p] ? el_json_number(parts, names[p]) : NAN;
+    of.ms[EL_PART_EXPOSED] = of.ms[EL_PART_SKEW] + el_json_number(parts, "transfer");
+    if (!parts) of.ms[EL_PART_DATA] = el_json_highest(json_object_get(training, "ranks"), "data_ms");
+    side->n = 1;
+    side->step_ms[0] = el_json_number(training, "step_ms.mean");
+    side->repeat[0] = 0;
+    side->mean = side->launches[0] = of;
+    side->knows_launches = true;
+}
+
 static enum el_status read_launches(struct el_side *side)
 {
+    if (json_is_object(el_json_at(side->run, "watch.training"))) {
+        read_watched(side);
+        return EL_OK;
+    }
     EL_EACH(repeat, json_object_get(side->trial, "repeats")) {
         double *steps;
         size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &steps);
@@ -160,7 +209,9 @@ static enum el_status read_launches(struct el_side *side)
         side->step_ms[side->n] = ms;
         side->repeat[side->n++] = el_json_number(repeat, "repeat");
     }
-    if (side->n == 0) return el_fail(EL_ERR_INVALID, "%s: the trial has no steps", side->record);
+    if (side->n == 0)
+        return el_fail(EL_ERR_INVALID, "%s: the trial has no steps%s", side->record,
+                       el_json_is(side->trial, "mode", "watch") ? " of PyTorch" : "");
     read_parts(side);
     return EL_OK;
 }

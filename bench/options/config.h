@@ -142,6 +142,7 @@ struct el_options {
     char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES]; /* as given, by place among el_mode_options */
     int sort;                                               /* of the table by op: its column */
     bool hook, live;                                        /* watch: in Python; a table while it runs */
+    char hosts[EL_PATH_BYTES];                              /* watch: "N" or "I/N"; "": one */
     char merge[EL_PATH_BYTES], without[EL_LIST_BYTES];      /* trace-stats; "": none */
     char out[EL_PATH_BYTES];                                /* "": results/<time>-<command> */
     double interval_ms;                                     /* between two looks of watch */

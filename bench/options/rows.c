@@ -421,6 +421,10 @@ static const struct el_option_row rows_after[] = {
      COMMON},
     {MEASURING, "live", NULL, AT(FLAG, live), WATCH,
      "print the table of a training's ranks every few seconds, on a terminal"},
+    {MEASURING, "hosts", "N", AT(TEXT, hosts), WATCH,
+     "of a job on N hosts: every host watches its part, with one --out that all see, and the first writes the record "
+     "of "
+     "all; where no launcher numbers them I/N, from 0/N"},
     {MEASURING, "no-hook", NULL, AT(UNFLAG, hook), WATCH | REGRESS,
      "put nothing into Python's environment: steps, samples and late ranks of PyTorch are not recorded"},
     {MEASURING, "wait-all", NULL, AT(FLAG, wait_all), WATCH,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
@@ -16,11 +17,39 @@
 #include "runtime/base/grow.h"
 
 #define HOOK_FILE "sitecustomize.py"
-enum { RECORDED_CALLS = 4000, LINE_BYTES = 192, STEPS_MAX = 10000000, TROUBLE_MAX = 16 };
+enum {
+    RECORDED_CALLS = 4000,
+    LINE_BYTES = 192,
+    STEPS_MAX = 10000000,
+    TROUBLE_MAX = 16,
+    KEPT = 4096,
+    DISK_LOW_BYTES = 65536
+};
+
+void el_python_hook_folder(const struct el_python_hook *hook, int host, char folder[EL_PATH_BYTES + 16])
+{
+    snprintf(folder, EL_PATH_BYTES + 16, "%s", hook->folder);
+    if (hook->n_hosts > 1) snprintf(folder, EL_PATH_BYTES + 16, "%s/%d", hook->folder, host);
+}
+
+int64_t el_python_hook_time(const struct el_python_hook *hook, int host, int64_t ns)
+{
+    return hook->clocks ? el_clock_common(&hook->clocks[host].begin, &hook->clocks[host].end, ns) : ns;
+}
+
+void el_python_hook_of_host(struct el_python_hook *hook, int host, int n_hosts)
+{
+    char folder[EL_PATH_BYTES + 16];
+    hook->host = host;
+    hook->n_hosts = n_hosts;
+    if (!hook->folder[0]) return;
+    el_python_hook_folder(hook, host, folder);
+    snprintf(hook->variables[0], sizeof hook->variables[0], "EVENLOAD_HOOK=%s", folder);
+}
 
 void el_python_hook_begin(const char *store_dir, const char *profile, struct el_python_hook *hook_p)
 {
-    struct el_python_hook hook = {.folder = ""};
+    struct el_python_hook hook = {.n_hosts = 1};
     char own[EL_PATH_BYTES], whole[PATH_MAX];
     const char *before = getenv("PYTHONPATH");
     const size_t bytes = sizeof hook.variables[0];
@@ -49,10 +78,41 @@ void el_python_hook_environment(const struct el_python_hook *hook, const char *l
 
 /* ---- a process' steps ---- */
 
-static enum el_status read_steps(const char *path, struct el_trainer *trainer)
+struct steps {
+    double *ms;
+    size_t n, room;
+};
+
+/* Also its time in the sums, and in `steps`, which are of this process alone. */
+static bool add_step(const struct el_python_hook *hook, int64_t end_ns, struct el_trainer *trainer,
+                     struct el_training *training, struct steps *steps)
+{
+    if (trainer->n_kept == 2 * (size_t)KEPT) {
+        memmove(trainer->ends_ns, trainer->ends_ns + KEPT, KEPT * sizeof *trainer->ends_ns);
+        trainer->n_kept = KEPT;
+    }
+    if (!EL_GROW(trainer->ends_ns, trainer->room, trainer->n_kept + 1)) return false;
+    trainer->ends_ns[trainer->n_kept++] = el_python_hook_time(hook, trainer->host, end_ns);
+    if (trainer->n++ == 0) return true;
+    if (!EL_GROW(steps->ms, steps->room, steps->n + 1)) return false;
+    const int64_t *ends = trainer->ends_ns + trainer->n_kept - 2;
+    const double ms = (double)(ends[1] - ends[0]) * 1e-6;
+    if (steps->n == training->n_sums) {
+        if (!EL_GROW(training->sums_ms, training->sums_room, steps->n + 1)) return false;
+        training->sums_ms[training->n_sums++] = 0;
+    }
+    training->sums_ms[steps->n] += ms;
+    trainer->lived_s += 1e-3 * ms;
+    steps->ms[steps->n++] = ms;
+    return true;
+}
+
+static enum el_status read_steps(const struct el_python_hook *hook, const char *path, struct el_trainer *trainer,
+                                 struct el_training *training)
 {
     char line[LINE_BYTES];
     long long end_ns, data_ns, samples, numbers, collecting_ns, delay_ns;
+    struct steps steps = {.n = 0};
     FILE *file;
     EL_TRY(el_file_stream("", path, INT64_MAX, &file));
     while (fgets(line, sizeof line, file) && trainer->n < STEPS_MAX) {
@@ -60,17 +120,18 @@ static enum el_status read_steps(const char *path, struct el_trainer *trainer)
                    &delay_ns) != 6 ||
             end_ns < 0)
             continue;
-        if (!EL_GROW(trainer->ends_ns, trainer->room, trainer->n + 1)) break;
-        if (trainer->n > 0) {
-            trainer->data_ns += (double)data_ns;
-            trainer->samples += (double)samples;
-            trainer->numbers += (double)numbers;
-            trainer->collecting_ns += (double)collecting_ns;
-            trainer->delay_ns += delay_ns < 0 ? NAN : (double)delay_ns;
-        }
-        trainer->ends_ns[trainer->n++] = end_ns;
+        if (!add_step(hook, end_ns, trainer, training, &steps)) break;
+        if (trainer->n == 1) continue;
+        trainer->data_ns += (double)data_ns;
+        trainer->samples += (double)samples;
+        trainer->numbers += (double)numbers;
+        trainer->collecting_ns += (double)collecting_ns;
+        trainer->delay_ns += delay_ns < 0 ? NAN : (double)delay_ns;
     }
     fclose(file);
+    trainer->median_ms = steps.n ? el_median(steps.ms, steps.n) : NAN;
+    if (trainer->n < 2) trainer->lived_s = NAN;
+    free(steps.ms);
     return EL_OK;
 }
 
@@ -123,9 +184,10 @@ static int by_rank(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static void read_folder(const char *folder, struct el_training *training)
+static void read_host(const struct el_python_hook *hook, int host, struct el_training *training)
 {
-    char path[2 * EL_PATH_BYTES];
+    char folder[EL_PATH_BYTES + 16], path[2 * EL_PATH_BYTES];
+    el_python_hook_folder(hook, host, folder);
     DIR *dir = opendir(folder);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         long long pid;
@@ -133,38 +195,19 @@ static void read_folder(const char *folder, struct el_training *training)
         if (!strncmp(entry->d_name, "trouble-", 8)) read_trouble(path, training->trouble);
         if (sscanf(entry->d_name, "steps-%lld", &pid) != 1) continue;
         if (!EL_GROW(training->list, training->room, training->n + 1)) break;
-        struct el_trainer trainer = {.pid = pid, .rank = rank_of(folder, pid)};
+        struct el_trainer trainer = {.pid = pid, .rank = rank_of(folder, pid), .host = host};
         read_memory(folder, &trainer);
-        if (read_steps(path, &trainer) == EL_OK && trainer.n > 0) training->list[training->n++] = trainer;
+        if (read_steps(hook, path, &trainer, training) == EL_OK && trainer.n > 0)
+            training->list[training->n++] = trainer;
     }
     if (dir) closedir(dir);
-    if (training->n) qsort(training->list, training->n, sizeof *training->list, by_rank);
 }
 
 /* ---- its figures ---- */
 
-static double step_ms(const struct el_trainer *trainer, size_t s)
-{
-    return (double)(trainer->ends_ns[s] - trainer->ends_ns[s - 1]) * 1e-6;
-}
-
-static double median_step_ms(const struct el_trainer *trainer)
-{
-    double *steps = calloc(trainer->n + 1, sizeof *steps), median = NAN;
-    for (size_t s = 1; s < trainer->n && steps; s++) steps[s - 1] = step_ms(trainer, s);
-    if (steps && trainer->n > 1) median = el_median(steps, trainer->n - 1);
-    free(steps);
-    return median;
-}
-
-static double lived_s(const struct el_trainer *trainer)
-{
-    return trainer->n > 1 ? (double)(trainer->ends_ns[trainer->n - 1] - trainer->ends_ns[0]) * 1e-9 : NAN;
-}
-
 static double samples_per_s(const struct el_trainer *trainer)
 {
-    return trainer->samples > 0 ? trainer->samples / lived_s(trainer) : NAN;
+    return trainer->samples > 0 ? trainer->samples / trainer->lived_s : NAN;
 }
 
 /* Of the mean over the ranks of each step that all have. */
@@ -176,10 +219,7 @@ json_t *el_training_step_ms(const struct el_training *training)
         if (training->list[i].n < least) least = training->list[i].n;
     double *steps = calloc(least + 1, sizeof *steps);
     const size_t n = least - 1;
-    for (size_t s = 0; s < n && steps; s++) {
-        for (size_t i = 0; i < training->n; i++) steps[s] += step_ms(&training->list[i], s + 1) / (double)training->n;
-        sum += steps[s];
-    }
+    for (size_t s = 0; s < n && steps; s++) sum += steps[s] = training->sums_ms[s] / (double)training->n;
     const double median = steps && n ? el_median(steps, n) : NAN; /* sorts */
     json_t *json = el_json_of(EL_KEY("median", median), EL_KEY("mean", n ? sum / (double)n : NAN),
                               EL_KEY("p95", steps && n ? steps[(n - 1) * 95 / 100] : NAN));
@@ -203,7 +243,7 @@ json_t *el_training_ranks(const struct el_training *training)
         json_array_append_new(
             list,
             el_json_of(EL_KEY("rank", el_json_count(t->rank)), EL_KEY("pid", t->pid), EL_KEY("steps", t->n),
-                       EL_KEY("step_ms", median_step_ms(t)), EL_KEY("data_ms", t->data_ns * 1e-6 / n),
+                       EL_KEY("step_ms", t->median_ms), EL_KEY("data_ms", t->data_ns * 1e-6 / n),
                        EL_KEY("samples_per_s", samples_per_s(t)), EL_KEY("numbers", t->numbers / n),
                        EL_KEY("collecting_ms", t->collecting_ns * 1e-6 / n), EL_KEY("delay_ms", t->delay_ns * 1e-6 / n),
                        EL_KEY("allocated_bytes", t->allocated_bytes), EL_KEY("reserved_bytes", t->reserved_bytes)));
@@ -219,13 +259,26 @@ static bool is_ours(const char *name)
     return false;
 }
 
+/* A process that cannot write says so nowhere. */
+static void look_at_disk(const char *folder, json_t *trouble)
+{
+    struct statvfs disk;
+    if (statvfs(folder, &disk) == 0 && (double)disk.f_bavail * (double)disk.f_frsize < DISK_LOW_BYTES)
+        json_array_append_new(trouble, json_string("the disk is full: what could not be written there is missing"));
+}
+
 enum el_status el_training_read(const struct el_python_hook *hook, struct el_training *training_p)
 {
     struct el_training training = {.trouble = json_array()};
-    if (hook->folder[0]) read_folder(hook->folder, &training);
+    for (int h = 0; hook->folder[0] && h < hook->n_hosts; h++)
+        if (h == hook->host || hook->clocks) read_host(hook, h, &training);
+    if (training.n) qsort(training.list, training.n, sizeof *training.list, by_rank);
+    if (hook->folder[0]) look_at_disk(hook->folder, training.trouble);
     if (training.n == 0) {
+        const json_t *first = json_array_get(training.trouble, 0);
+        enum el_status status = el_fail(EL_ERR_ABSENT, "%s", first ? json_string_value(first) : "");
         el_training_free(&training);
-        return EL_ERR_ABSENT;
+        return status;
     }
     *training_p = training;
     return EL_OK;
@@ -235,11 +288,18 @@ void el_training_free(struct el_training *training)
 {
     for (size_t i = 0; i < training->n; i++) free(training->list[i].ends_ns);
     free(training->list);
+    free(training->sums_ms);
     json_decref(training->trouble);
     *training = (struct el_training){.n = 0};
 }
 
 void el_python_hook_end(const struct el_python_hook *hook)
 {
-    if (hook->folder[0]) el_folder_remove(hook->folder, is_ours);
+    char folder[EL_PATH_BYTES + 16];
+    for (int h = 0; hook->folder[0] && h < hook->n_hosts; h++) {
+        if (h != hook->host && !hook->clocks) continue;
+        el_python_hook_folder(hook, h, folder);
+        el_folder_remove(folder, is_ours);
+    }
+    if (hook->n_hosts > 1) rmdir(hook->folder);
 }

@@ -89,25 +89,29 @@ static int by_begin(const void *a, const void *b)
     return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
 }
 
-static void read_marks(const char *folder, const struct el_trainer *trainer, struct el_kineto_trace *trace)
+static void read_marks(const struct el_python_hook *hook, const struct el_trainer *trainer,
+                       struct el_kineto_trace *trace)
 {
     static const char *const kinds[EL_KINETO_PHASES] = {"pause", "data", "backward", "optimizer"};
-    char path[2 * EL_PATH_BYTES], line[LINE_BYTES], kind[16];
+    char folder[EL_PATH_BYTES + 16], path[2 * EL_PATH_BYTES], line[LINE_BYTES], kind[16];
     long long begin_ns, end_ns;
     FILE *file;
+    el_python_hook_folder(hook, trainer->host, folder);
     snprintf(path, sizeof path, "%s/marks_%" PRId64 "_rank_%" PRId64, folder, trainer->pid, trainer->rank);
     if (el_file_stream("", path, INT64_MAX, &file) != EL_OK) return;
     for (size_t n = 0; n < MARKS_MAX && fgets(line, sizeof line, file); n++) {
         if (sscanf(line, "%15s %lld %lld", kind, &begin_ns, &end_ns) != 3) continue;
         for (int p = 0; p < EL_KINETO_PHASES; p++)
-            if (!strcmp(kind, kinds[p])) el_intervals_add(&trace->phases[p], (struct el_span){begin_ns, end_ns});
+            if (!strcmp(kind, kinds[p]))
+                el_intervals_add(&trace->phases[p], (struct el_span){el_python_hook_time(hook, trainer->host, begin_ns),
+                                                                     el_python_hook_time(hook, trainer->host, end_ns)});
     }
     fclose(file);
     for (int p = 0; p < EL_KINETO_PHASES; p++) el_intervals_unite(&trace->phases[p]);
 }
 
-static bool make_trace(const struct el_trainer *trainer, const struct el_flight *flight, const char *folder,
-                       struct el_span common, struct el_kineto_trace *trace)
+static bool make_trace(const struct el_python_hook *hook, const struct el_trainer *trainer,
+                       const struct el_flight *flight, struct el_span common, struct el_kineto_trace *trace)
 {
     const struct el_flight_rank *rank = el_flight_rank_at(flight, trainer->rank);
     *trace = (struct el_kineto_trace){.rank = trainer->rank,
@@ -118,23 +122,23 @@ static bool make_trace(const struct el_trainer *trainer, const struct el_flight 
                                       .common_clock = true,
                                       .no_ends = true};
     trace->lanes = calloc(1, sizeof *trace->lanes);
-    trace->steps = calloc(trainer->n + 1, sizeof *trace->steps);
+    trace->steps = calloc(trainer->n_kept + 1, sizeof *trace->steps);
     trace->calls = calloc((rank ? rank->n : 0) + 1, sizeof *trace->calls);
     if (!trace->lanes || !trace->steps || !trace->calls || !rank) return false;
     trace->lanes[trace->n_lanes++].device = -1;
-    for (size_t s = 1; s < trainer->n; s++)
+    for (size_t s = 1; s < trainer->n_kept; s++)
         if (trainer->ends_ns[s - 1] >= common.begin_ns && trainer->ends_ns[s - 1] < common.end_ns &&
             trainer->ends_ns[s] >= trainer->ends_ns[s - 1])
-            trace->steps[trace->n_steps++] =
-                (struct el_kineto_step){(int64_t)s + 1, {trainer->ends_ns[s - 1], trainer->ends_ns[s]}};
+            trace->steps[trace->n_steps++] = (struct el_kineto_step){(int64_t)(trainer->n - trainer->n_kept + s) + 1,
+                                                                     {trainer->ends_ns[s - 1], trainer->ends_ns[s]}};
     for (size_t c = 0; c < rank->n; c++) add_call(flight, &rank->calls[c], trace);
     if (trace->n_calls) qsort(trace->calls, trace->n_calls, sizeof *trace->calls, by_begin);
-    read_marks(folder, trainer, trace);
+    read_marks(hook, trainer, trace);
     return trace->n_steps > 0 && !trace->lanes[0].sets[EL_KINETO_COMM].failed;
 }
 
-static const char *relate(const struct el_training *training, const struct el_flight *flight, const char *folder,
-                          json_t **job_p)
+static const char *relate(const struct el_python_hook *hook, const struct el_training *training,
+                          const struct el_flight *flight, json_t **job_p)
 {
     struct el_traces traces = {.n = training->n};
     const struct el_span common = common_of(flight);
@@ -148,7 +152,7 @@ static const char *relate(const struct el_training *training, const struct el_fl
     traces.paths = calloc(training->n + 1, sizeof *traces.paths);
     if (!traces.list || !traces.files || !traces.paths) reason = "there is no memory for it";
     for (size_t i = 0; i < training->n && !reason; i++)
-        if (!make_trace(&training->list[i], flight, folder, common, &traces.list[i]))
+        if (!make_trace(hook, &training->list[i], flight, common, &traces.list[i]))
             reason = "no whole step is among the flight recorder's last calls";
     if (!reason && el_relate(traces.list, traces.n, &traces.relation) != EL_OK) reason = "there is no memory for it";
     for (size_t m = 0; m < traces.relation.n_members; m++) traces.relation.members[m].row.compute_s = NAN;
@@ -175,12 +179,23 @@ static void doubt_late(json_t *job)
                     EL_KEY("sentence", (const char *)sentence));
 }
 
-static const char *by_recorders(const struct el_training *training, const char *folder, json_t **job_p)
+/* To the first host's clock. */
+static void shift_calls(const struct el_python_hook *hook, const struct el_training *training, struct el_flight *flight)
+{
+    for (size_t r = 0; r < flight->n_ranks; r++)
+        for (size_t i = 0; i < training->n; i++)
+            for (size_t c = 0; c < flight->ranks[r].n && training->list[i].rank == flight->ranks[r].rank; c++)
+                flight->ranks[r].calls[c].entered_ns =
+                    el_python_hook_time(hook, training->list[i].host, flight->ranks[r].calls[c].entered_ns);
+}
+
+static const char *by_recorders(const struct el_python_hook *hook, const struct el_training *training, json_t **job_p)
 {
     struct el_flight flight;
     if (training->n < 2) return "one process steps";
-    if (el_flight_read(folder, &flight) != EL_OK) return "the ranks left no dump of PyTorch's flight recorder";
-    const char *reason = relate(training, &flight, folder, job_p);
+    if (el_flight_read(hook->folder, &flight) != EL_OK) return "the ranks left no dump of PyTorch's flight recorder";
+    if (hook->clocks) shift_calls(hook, training, &flight);
+    const char *reason = relate(hook, training, &flight, job_p);
     el_flight_free(&flight);
     if (!reason) doubt_late(*job_p);
     return reason;
@@ -196,13 +211,13 @@ static const char *by_traces(const char *folder, json_t **job_p)
 }
 
 /* By the traces that were written, else by the flight recorders' dumps; null, and why. */
-static json_t *late_json(const struct el_training *training, const char *folder, const char *traces,
-                         const char **from_p, const char **reason_p)
+static json_t *late_json(const struct el_python_hook *hook, const struct el_training *training, const char **from_p,
+                         const char **reason_p)
 {
     json_t *job = NULL;
     struct stat info;
-    const bool traced = *traces && stat(traces, &info) == 0;
-    *reason_p = traced ? by_traces(traces, &job) : by_recorders(training, folder, &job);
+    const bool traced = *hook->traces && stat(hook->traces, &info) == 0;
+    *reason_p = traced ? by_traces(hook->traces, &job) : by_recorders(hook, training, &job);
     *from_p = *reason_p ? NULL : traced ? "torch.profiler" : "flight recorder";
     return job ? job : json_null();
 }
@@ -262,7 +277,7 @@ json_t *el_late_document(const struct el_python_hook *hook)
     const char *from, *reason;
     struct el_training training;
     if (el_training_read(hook, &training) != EL_OK) return json_null();
-    json_t *job = late_json(&training, hook->folder, hook->traces, &from, &reason);
+    json_t *job = late_json(hook, &training, &from, &reason);
     json_t *document =
         el_json_of(EL_KEY("ranks", el_training_ranks(&training)), EL_KEY("step_ms", el_training_step_ms(&training)),
                    EL_KEY("samples_per_s", el_training_samples_per_s(&training)), EL_KEY("late", job),

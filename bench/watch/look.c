@@ -189,6 +189,9 @@ enum el_status el_watch_do(struct el_watching *watch, enum el_watch_activity act
         json_t *training = el_late_document(&watch->hook);
         el_late_print(training, stderr);
         json_decref(training);
+    } else if (activity == EL_WATCH_SO_FAR && watch->so_far) {
+        el_watch_conclude(watch);
+        watch->so_far(watch, watch->so_far_context);
     }
     return EL_OK;
 }

@@ -198,11 +198,12 @@ enum el_status el_watch_peers(const struct el_watching *watch, struct el_watch_p
         free(trees);
         return el_fail(EL_ERR_HOST_MEMORY, "no memory to compare %d processes", n);
     }
+    const int least = watch->one_of_many ? 1 : 2;
     add_gpus(watch, &peers);
-    if (peers.n < 2) peers.n = 0, add_uses(watch, &peers);
-    if (peers.n < 2) peers.n = 0, add_ranks(watch, &peers);
-    if (peers.n < 2) peers.n = 0, add_siblings(watch, trees, &peers);
-    if (peers.n < 2) {
+    if (peers.n < least) peers.n = 0, add_uses(watch, &peers);
+    if (peers.n < least) peers.n = 0, add_ranks(watch, &peers);
+    if (peers.n < least) peers.n = 0, add_siblings(watch, trees, &peers);
+    if (peers.n < least) {
         peers.n = 0;
         peers.rule = "no two processes of one program ran at the same time";
     }

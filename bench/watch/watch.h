@@ -3,6 +3,7 @@
  *     el_watch_begin(command, interval_s, &hook, NULL, &watch, &exit_status);   starts it with our standard streams
  *     el_watch_run(watch, wait_all);
  *     document = el_watch_record(watch, words);          results.json (watch_record.c)
+ *     el_watch_put_training(watch, document);
  *     el_watch_release_signals(watch);                   after the command's end
  *     el_watch_print(document, file);                    tables (watch_report.c)
  *     el_watch_end(watch);
@@ -69,7 +70,8 @@ enum el_watch_activity {
     EL_WATCH_LOOK,
     EL_WATCH_SHARED,
     EL_WATCH_GPUS,
-    EL_WATCH_LIVE, /* prints what the ranks of a training do */
+    EL_WATCH_LIVE,   /* prints what the ranks of a training do */
+    EL_WATCH_SO_FAR, /* writes the record so far */
     EL_WATCH_ACTIVITIES
 };
 
@@ -104,7 +106,10 @@ struct el_watch_gpu {
 struct el_watching {
     char *const *command;
     struct el_python_hook hook;
-    bool live;        /* set these two after el_watch_begin */
+    bool live;        /* set these after el_watch_begin, as need be */
+    bool one_of_many; /* of several hosts: one device is enough to be compared */
+    void (*so_far)(struct el_watching *watch, void *context); /* NULL: not written before the end */
+    void *so_far_context;
     double timeout_s; /* 0: none; then its processes get SIGTERM, and SIGKILL two seconds later */
     bool timed_out;
     pid_t pid;
@@ -149,6 +154,9 @@ int el_watch_exit_status(const struct el_watching *watch);
 /* To all of its processes that are known to live. */
 void el_watch_kill(const struct el_watching *watch, int signal_number);
 
+/* The figures that are of its end, as of now. */
+void el_watch_conclude(struct el_watching *watch);
+
 /* One sample of an activity; look.c. */
 enum el_status el_watch_do(struct el_watching *watch, enum el_watch_activity activity);
 
@@ -175,6 +183,10 @@ struct el_watch_peers {
 enum el_status el_watch_peers(const struct el_watching *watch, struct el_watch_peers *peers_p);
 void el_watch_peers_free(struct el_watch_peers *peers);
 
-/* A run's document; `words`: the evenload command. New reference; NULL without memory. */
+/* A run's document without its training; `words`: the evenload command. New reference; NULL without memory. */
 json_t *el_watch_record(const struct el_watching *watch, const char *words);
+/* Steps of PyTorch, where there are some, are the trial's. */
+void el_watch_put_training(const struct el_watching *watch, json_t *document);
+/* The figures that compare a document's devices. */
+void el_watch_compare(json_t *document);
 void el_watch_print(const json_t *document, FILE *out);

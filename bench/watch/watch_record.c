@@ -21,7 +21,8 @@ static const char *const activity_names[] = {[EL_WATCH_DISCOVER] = "new processe
                                              [EL_WATCH_LOOK] = "CPU time and memory",
                                              [EL_WATCH_SHARED] = "Pss",
                                              [EL_WATCH_GPUS] = "GPUs",
-                                             [EL_WATCH_LIVE] = "ranks"};
+                                             [EL_WATCH_LIVE] = "ranks",
+                                             [EL_WATCH_SO_FAR] = "the record so far"};
 
 static double seconds(int64_t from_ns, int64_t to_ns)
 {
@@ -128,7 +129,7 @@ static json_t *sampler_of(const struct el_watching *watch)
     json_t *activities = json_array();
     for (int a = 0; a < EL_WATCH_ACTIVITIES; a++) {
         const struct el_watch_pace *pace = &watch->paces[a];
-        if ((a == EL_WATCH_GPUS && !watch->gpus) || (a == EL_WATCH_LIVE && !watch->live)) continue;
+        if ((a == EL_WATCH_GPUS && !watch->gpus) || (a >= EL_WATCH_LIVE && pace->n == 0)) continue;
         json_array_append_new(activities,
                               el_json_of(EL_KEY("name", activity_names[a]), EL_KEY("times", pace->n),
                                          EL_KEY("asked_every_ms", 1e-6 * (double)pace->every_ns),
@@ -206,25 +207,32 @@ static json_t *trial_of(const struct el_watching *watch, const struct el_watch_p
     json_t *trial = json_object(), *per_device = json_array();
     snprintf(id, sizeof id, "%016" PRIx64, el_hash(hash, words, strlen(words)));
     if (exit_status != 0) snprintf(reason, sizeof reason, "the command's exit status is %d", exit_status);
+    if (!watch->ended) snprintf(reason, sizeof reason, "the command still ran when this was written");
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < peers->n; i++) json_array_append_new(per_device, device_of(watch, &peers->list[i], host));
     el_json_put_all(trial, EL_KEY("id", id), EL_KEY("mode", "watch"), EL_KEY("model", watch->command[0]),
-                    EL_KEY("devices", peers->n), EL_KEY("procs", watch->tree->n), EL_KEY("command", words),
-                    EL_KEY("status", exit_status == 0 ? "ok" : "failed"), EL_KEY("reason", el_json_filled(reason)),
+                    EL_KEY("procs", watch->tree->n), EL_KEY("command", words),
+                    EL_KEY("status", *reason ? "failed" : "ok"), EL_KEY("reason", el_json_filled(reason)),
                     EL_KEY("warnings", json_array()), EL_KEY("warning_rules", json_array()),
                     EL_KEY("simulated", json_false()));
-    json_t *launch = json_pack("[{s:O}]", "members", per_device);
-    el_json_put(trial, "imbalance",
-                peers->n < 2 ? json_null()
-                             : json_pack("{s:o, s:o, s:n}", "memory", el_launches_imbalance(launch, peak_of), "busy",
-                                         el_launches_imbalance(launch, busy_of), "bytes"));
-    json_decref(launch);
     el_json_put(trial, "per_device", per_device);
     return trial;
 }
 
-/* Steps of PyTorch, where there are some, are the trial's. */
-static void put_training(const struct el_watching *watch, json_t *document)
+void el_watch_compare(json_t *document)
+{
+    json_t *trial = json_array_get(json_object_get(document, "trials"), 0), *imbalance = NULL;
+    const size_t n = json_array_size(json_object_get(trial, "per_device"));
+    json_t *launch = json_pack("[{s:O}]", "members", json_object_get(trial, "per_device"));
+    if (n >= 2)
+        imbalance = json_pack("{s:o, s:o, s:n}", "memory", el_launches_imbalance(launch, peak_of), "busy",
+                              el_launches_imbalance(launch, busy_of), "bytes");
+    json_decref(launch);
+    el_json_put_all(trial, EL_KEY("devices", n), EL_KEY("imbalance", imbalance));
+    el_json_put_all(json_object_get(json_object_get(document, "watch"), "compared"), EL_KEY("n", n));
+}
+
+void el_watch_put_training(const struct el_watching *watch, json_t *document)
 {
     json_t *training = el_late_document(&watch->hook), *trial = json_array_get(json_object_get(document, "trials"), 0);
     if (json_is_object(training)) {
@@ -233,7 +241,9 @@ static void put_training(const struct el_watching *watch, json_t *document)
                     el_json_of(EL_KEY("samples_per_s", el_json_number(training, "samples_per_s")),
                                EL_KEY("ci95", json_null()), EL_KEY("ci_reason", "one launch")));
     }
-    el_json_put(json_object_get(document, "watch"), "training", training);
+    const char *reason = json_is_object(training) ? "" : el_error_message();
+    el_json_put_all(json_object_get(document, "watch"), EL_KEY("training_reason", el_json_filled(reason)),
+                    EL_KEY("training", training));
 }
 
 json_t *el_watch_record(const struct el_watching *watch, const char *words)
@@ -244,7 +254,7 @@ json_t *el_watch_record(const struct el_watching *watch, const char *words)
     json_array_append_new(trials, trial_of(watch, &peers, words));
     json_t *document = el_record_run(el_environment(), trials);
     if (document) el_json_put(document, "watch", watch_of(watch, &peers));
-    if (document) put_training(watch, document);
+    if (document) el_watch_compare(document);
     el_watch_peers_free(&peers);
     return document;
 }

@@ -56,11 +56,15 @@ static int by_weight(const void *a, const void *b)
     return (fmax(own, -1e9) < fmax(other, -1e9)) - (fmax(own, -1e9) > fmax(other, -1e9));
 }
 
-/* "python train.py --epochs ..." */
+/* "python train.py --epochs ...", of several hosts "node2: python train..." */
 static void name_text(const json_t *process, char text[EL_CELL_BYTES])
 {
     size_t cut = 0, used = 0;
-    el_table_command(el_json_text(process, "command", el_json_text(process, "name", "?")), text, EL_CELL_BYTES);
+    const char *host = el_json_text(process, "host", "");
+    if (*host) used = (size_t)snprintf(text, EL_CELL_BYTES, "%.10s: ", host);
+    el_table_command(el_json_text(process, "command", el_json_text(process, "name", "?")), text + used,
+                     EL_CELL_BYTES - used);
+    used = 0;
     for (int n = 0; text[used] && n < NAME_COLUMNS; n++) { /* by UTF-8 character */
         if (n == NAME_COLUMNS - 3) cut = used;
         for (used++; ((unsigned char)text[used] & 0xc0) == 0x80;) used++;
@@ -130,8 +134,9 @@ static void put_gpus(const json_t *watch, FILE *out)
     const json_t *gpus = json_object_get(watch, "gpus");
     EL_EACH(gpu, gpus) {
         char ours[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES], used[EL_FIGURE_BYTES], total[EL_FIGURE_BYTES];
-        char busy[EL_FIGURE_BYTES], head[32];
-        snprintf(head, sizeof head, "  gpu:%zu, ", gpu_at.i);
+        char busy[EL_FIGURE_BYTES], head[64];
+        const char *host = el_json_text(gpu, "host", "");
+        snprintf(head, sizeof head, "  gpu:%.0f%s%.16s, ", el_json_number(gpu, "gpu"), *host ? " of " : "", host);
         el_text_say(head, "    ", EL_REPORT_COLUMNS, out,
                     "%s: busy %s %%; at most %s of %s MiB used: %s by this command, %s by other processes",
                     el_json_text(gpu, "name", "?"), el_text_figure(el_json_number(gpu, "busy_pct"), busy),
@@ -159,14 +164,14 @@ static void put_imbalance(const json_t *trial, const json_t *watch, FILE *out)
     el_table_list(&(struct el_table){.columns = columns, .out = out}, "\n", rows);
 }
 
-/* "rank 1 (process 4711)", "gpu:0", "process 4711 on gpu:0". */
-static void peer_text(const json_t *device, char *text, size_t bytes)
+/* "rank 1 (process 4711)", "gpu:0", "process 4711 on gpu:0"; of several hosts "gpu:0 of node2". */
+static void peer_text(const json_t *device, bool hosts, char *text, size_t bytes)
 {
     const char *name = el_json_text(device, "device", "?");
     double rank = el_json_number(device, "rank"), pid = el_json_number(device, "pid");
     bool gpu = strcmp(name, "cpu") != 0;
     if (isnan(pid))
-        snprintf(text, bytes, "%s", name);
+        snprintf(text, bytes, "%s%s%.40s", name, hosts ? " of " : "", hosts ? el_json_text(device, "host", "?") : "");
     else if (isnan(rank))
         snprintf(text, bytes, "process %.0f%s%s", pid, gpu ? " on " : "", gpu ? name : "");
     else
@@ -190,7 +195,7 @@ static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
     } else {
         double most = el_json_number(json_array_get(devices, largest), "memory.peak_bytes");
         double others = (sum - most) / (double)(n - 1);
-        peer_text(json_array_get(devices, largest), name, sizeof name);
+        peer_text(json_array_get(devices, largest), json_is_array(json_object_get(watch, "hosts")), name, sizeof name);
         SAY(out, "%s %s holds %s MiB more than the %s, %s times as much. Compared: %s.",
             most / others < EVEN_RATIO ? "Memory is even: at its peak" : "At its peak", name,
             el_text_mib(most - others, more), n > 2 ? "mean of the others" : "other",
@@ -256,11 +261,25 @@ static void put_head(const json_t *trial, const json_t *watch, FILE *out)
     fputc('\n', out);
 }
 
+static void say_hosts(const json_t *watch, FILE *out)
+{
+    const json_t *hosts = json_object_get(watch, "hosts");
+    char error[EL_FIGURE_BYTES];
+    if (json_is_array(hosts))
+        SAY(out, "Of %zu hosts; their clocks are related within %s us.", json_array_size(hosts),
+            el_text_figure(el_json_highest(hosts, "clock_error_us"), error));
+    EL_EACH(host, hosts)
+        if (el_json_number(host, "exit_status") != 0)
+            SAY(out, "On host %s the command's exit status is %.0f.", el_json_text(host, "host", "?"),
+                el_json_number(host, "exit_status"));
+}
+
 void el_watch_print(const json_t *document, FILE *out)
 {
     const json_t *trial = json_array_get(json_object_get(document, "trials"), 0);
     const json_t *watch = json_object_get(document, "watch");
     const char *gpu_reason = el_json_text(watch, "gpu_reason", "");
+    const char *no_steps = el_json_text(watch, "training_reason", "");
     put_head(trial, watch, out);
     put_processes(watch, out);
     put_uses(watch, out);
@@ -272,5 +291,7 @@ void el_watch_print(const json_t *document, FILE *out)
     say_unseen(watch, out);
     say_left(watch, out);
     say_cost(watch, out);
+    if (*no_steps) SAY(out, "Of PyTorch no step is known: %s.", no_steps);
+    say_hosts(watch, out);
     if (*gpu_reason) SAY(out, "No GPU was sampled: %s.", gpu_reason);
 }

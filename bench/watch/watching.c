@@ -15,6 +15,7 @@
 #include "runtime/launch/children.h"
 
 enum { LAST_LOOKS = 10, GRACE_S = 2 };
+static const int64_t FIRST_SO_FAR_NS = 5000000000;
 
 /* Shares of one core, 1 % in all. New processes are searched often: a missed one has no figures. */
 static const struct {
@@ -26,6 +27,7 @@ static const struct {
     [EL_WATCH_SHARED] = {0.2, 0.002, 0.008},
     [EL_WATCH_GPUS] = {0.2, 0.002, 0.01}, /* the driver's own samples are no denser */
     [EL_WATCH_LIVE] = {5, 0.001, 0.05},
+    [EL_WATCH_SO_FAR] = {60, 0.001, 0.05},
 };
 
 static void set_paces(struct el_watching *watch)
@@ -35,6 +37,7 @@ static void set_paces(struct el_watching *watch)
         double every_s = paces[a].every_s;
         if (a == EL_WATCH_LOOK || (a == EL_WATCH_GPUS && every_s < watch->interval_s)) every_s = watch->interval_s;
         watch->paces[a] = (struct el_watch_pace){.every_ns = (int64_t)(1e9 * every_s), .due_ns = now_ns};
+        if (a == EL_WATCH_SO_FAR) watch->paces[a].due_ns += FIRST_SO_FAR_NS;
     }
 }
 
@@ -193,7 +196,7 @@ static double seconds_of(const struct rusage *usage)
            1e-6 * (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
 }
 
-static void conclude(struct el_watching *watch)
+void el_watch_conclude(struct el_watching *watch)
 {
     struct rusage own, children;
     watch->end_ns = el_clock_ns();
@@ -271,7 +274,7 @@ enum el_status el_watch_run(struct el_watching *watch, bool wait_all)
         if (number == SIGCHLD && status == EL_OK) status = el_watch_do(watch, EL_WATCH_DISCOVER);
         if (number > 0) going = take_signal(watch, number, &info, wait_all);
     }
-    conclude(watch);
+    el_watch_conclude(watch);
     if (status == EL_OK) status = look_at_last(watch);
     return status;
 }

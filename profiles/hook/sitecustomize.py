@@ -49,14 +49,16 @@ class _Hook:
         self.loading = self.samples = self.numbers = self.collecting = 0
         self.marks, self.collected_from, self.backward_depth, self.entered = collections.deque(maxlen=MARKS_MAX), 0, 0, 0
         self.flight_due_ns, self.first, self.others = time.time_ns() + FLIGHT_EVERY_NS, None, 0
-        self.profiler, self.schedule = None, os.environ.get("EVENLOAD_PROFILE", "")
+        self.stepped, self.profiler, self.schedule = False, None, os.environ.get("EVENLOAD_PROFILE", "")
 
     def guard(self, what, do, *given):
         if what in self.broken:
             return
         try:
-            if os.getpid() != self.pid:  # a fork has files of its own
+            if os.getpid() != self.pid:  # a fork has files of its own, and multiprocessing's ends without atexit
                 self.begin()
+                from multiprocessing import util
+                util.Finalize(None, self.end, exitpriority=0)
             do(*given)
         except Exception as error:  # noqa: it must not end the program
             self.broken.add(what)
@@ -113,7 +115,7 @@ class _Hook:
             self.collected_from = 0
 
     def step(self):
-        now = time.time_ns()
+        now, self.stepped = time.time_ns(), True
         if self.entered:
             self.marks.append(("optimizer", self.entered, now))
         self.lines.append(b"%d %d %d %d %d" % (now, self.loading, self.samples, self.numbers, self.collecting))
@@ -212,6 +214,8 @@ class _Hook:
 
     def end(self):
         self.guard("the last figures", self.dump)
+        if not self.stepped and self.marks:
+            _say("steps", RuntimeError("none was made by an optimizer of torch.optim"))
         if self.schedule and self.profiler is not None:
             _say("torch.profiler", RuntimeError("the job ended before the schedule's last step"))
 

@@ -103,7 +103,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 # Both begin when the later one is ready.
 open("ready-" + os.environ["RANK"], "w").close()
 while not (os.path.exists("ready-0") and os.path.exists("ready-1")): time.sleep(0.002)
-rank, begin, optimizer, loader = int(os.environ["RANK"]), max(os.stat(f"ready-{r}").st_mtime for r in (0, 1)) + 0.1, torch.optim.optimizer.SGD(torch.optim.optimizer.SGD()), _BaseDataLoaderIter()
+rank, begin, optimizer, loader = int(os.environ["RANK"]), max(os.stat(f"ready-{r}").st_mtime for r in (0, 1)) + 0.1 + float(os.environ.get("AHEAD", 0)), torch.optim.optimizer.SGD(torch.optim.optimizer.SGD()), _BaseDataLoaderIter()
 def until(s): time.sleep(max(0, begin + s - time.time()))
 for k in range(steps):
     x = next(loader)[0]
@@ -163,12 +163,60 @@ assert not [r["compute_ms"] for r in t["late"]["ranks"] if r["compute_ms"] is no
     [[ $status -eq 0 && $(tr -s ' ' <<<"$stderr") == *"alloc MiB reserved"*" 200.0 300.0"*"Who comes late is not known: one process steps."* ]] || show
 }
 
-@test "watch --live: the ranks' table while the command trains, on a terminal alone" {
+@test "watch --live: the ranks' table while the command trains, on a terminal alone, and a record of what there is so far" {
     here
-    script -qec "'$EVENLOAD' watch --live --quiet --no-plot --out w -- ./job 160 20" /dev/null >terminal </dev/null
-    [[ $(grep -c " rank .*late ms" terminal) -ge 1 && $(json w/results.json '[a["name"] for a in d["watch"]["sampler"]["activities"]][-1]') == ranks ]] || { cat terminal && false; }
+    script -qec "'$EVENLOAD' watch --live --quiet --no-plot --out w -- ./job 170 20" /dev/null >terminal </dev/null & pid=$!
+    for ((k = 0; k < 200; k++)); do [[ ! -e w/results.json ]] || break; sleep 0.05; done
+    [[ $(json w/results.json 'd["trials"][0]["reason"], 20 < d["watch"]["training"]["ranks"][1]["steps"] < 170') == "('the command still ran when this was written', True)" ]] || { cat w/results.json && false; }
+    wait $pid
+    [[ $(grep -c " rank .*late ms" terminal) -ge 1 && $(json w/results.json '[a["name"] for a in d["watch"]["sampler"]["activities"]][-2:], d["trials"][0]["status"]') == "(['ranks', 'the record so far'], 'ok')" ]] || { cat terminal && false; }
     run --separate-stderr "$EVENLOAD" watch --live --quiet --no-plot --out piped -- ./job 20 0
     [[ $status -eq 0 && -z $stderr ]] || show
+}
+
+# host I COMMAND...: that host's watch; the second host's clock is 7 s ahead.
+host() {
+    [[ $1 == 0 ]] || export LD_PRELOAD=$PWD/ahead.so AHEAD=7
+    RANK=$1 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 exec "$EVENLOAD" watch --hosts "$1/2" --out w --no-plot -- "${@:2}" >"said-$1" 2>&1
+}
+
+@test "watch --hosts: one record of two hosts whose clocks differ, and of one where the other is gone" {
+    here
+    cat >ahead.c <<'.'
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    const int status = (int)syscall(SYS_clock_gettime, clock, time);
+    if (clock == CLOCK_REALTIME) time->tv_sec += 7;
+    return status;
+}
+.
+    cc -shared -fPIC -o ahead.so ahead.c
+    (host 1 python3 train.py 12 20) & second=$!
+    (host 0 python3 train.py 12 20) || { cat said-0 && false; }
+    wait $second
+    [[ $(tr -s ' \n' ' ' <said-0) == *"rank 1 comes "*" ms late; rank 0 waits "*" backward ("*"Of 2 hosts; their clocks are related within "* && $(<said-1) == "loss 0.5" ]] || { cat said-0 said-1 && false; }
+    [[ $(ls w) == $'devices.csv\nresults.json\ntrials.csv' ]]
+    python3 - <<'.'
+import json
+d = json.load(open("w/results.json"))
+w, trial = d["watch"], d["trials"][0]
+late = [r["late_ms"] for r in w["training"]["late"]["ranks"]]
+assert 12 < late[1] < 30 and len(w["hosts"]) == 2 and w["hosts"][1]["clock_error_us"] < 5000, (late, w["hosts"])
+assert [p["rank"] for p in trial["per_device"]] == [0, 1] and trial["devices"] == w["compared"]["n"] == 2 and trial["imbalance"]["memory"]
+assert abs(w["cpu_s"] - sum(h["cpu_s"] for h in w["hosts"])) < 1e-9 and all(p["host"] for p in w["processes"]), w
+.
+    rm -r w ready-*
+    (host 1 sh -c 'kill -9 $PPID') & second=$!
+    (host 0 sh -c 'touch ready-1; exec python3 train.py 3 0') || { cat said-0 && false; }
+    wait $second || true
+    [[ $(<said-0) == *"the record is of this host alone"*"one process steps"* && $(json w/results.json 'len(d["trials"]), "hosts" in d["watch"]') == "(1, False)" ]] || { cat said-0 && false; }
+    refuses "--hosts 2: no launcher says which of them this is" "$EVENLOAD" watch --hosts 2 --out x -- true
+    refuses "--hosts 2/2: it is the number of hosts" "$EVENLOAD" watch --hosts 2/2 --out x -- true
+    refuses "--out DIR names the folder that all hosts share" "$EVENLOAD" watch --hosts 0/2 -- true
+    [[ ! -e x ]]
 }
 
 @test "watch --profile: traces of the schedule's steps are kept, and who is late is said by them" {
@@ -316,6 +364,24 @@ class SGD(Optimizer):
 .
     run --separate-stderr "$EVENLOAD" watch --out wrapped --no-plot -- ./job 3 0
     [[ $status -eq 0 && $(json wrapped/results.json '[r["steps"] for r in d["watch"]["training"]["ranks"]]') == "[3, 3]" ]] || show
+    # A training without an optimizer of torch.optim; one that multiprocessing forks after the import.
+    printf '%s\n' 'import torch' 'torch.distributed.distributed_c10d.there = False' 'torch.autograd.backward(lambda: None)' >none.py
+    run --separate-stderr "$EVENLOAD" watch --out none --no-plot -- python3 none.py
+    [[ $status -eq 0 && $stderr == *"Of PyTorch no step is known: steps: RuntimeError: none was made by an optimizer"* ]] || show
+    cat >forks.py <<'.'
+import multiprocessing, torch
+torch.distributed.distributed_c10d.there = False
+optimizer = torch.optim.optimizer.SGD()
+def steps(n):
+    for _ in range(n): optimizer.step()
+steps(2)
+child = multiprocessing.get_context("fork").Process(target=steps, args=(5,))
+child.start()
+child.join()
+steps(2)
+.
+    "$EVENLOAD" watch --out forks --quiet --no-plot -- python3 forks.py
+    [[ $(json forks/results.json 'sorted(r["steps"] for r in d["watch"]["training"]["ranks"])') == "[4, 5]" ]]
     # A folder that cannot be written to any more, a module that is broken: the program's own words and status.
     run --separate-stderr "$EVENLOAD" watch --out gone --no-plot -- sh -c 'rm -rf gone/hook; exec ./job 3 0'
     [[ $status -eq 0 && $output == *"loss 0.5"* ]] || show

@@ -67,7 +67,7 @@ def make(kind, world):
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
     elif kind != "loop":
-        model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.3)
+        model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=2 if kind == "compile" else 0.3)  # torch.compile asks for 1 or more
     if kind == "zero1":
         from torch.distributed.optim import ZeroRedundancyOptimizer
         return model, ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.01)

@@ -71,12 +71,14 @@ def loss_of(model, x, y):
 
 def plain(trace_step):
     dist.init_process_group("gloo")
-    model, optimizer = planted.make("ddp" if kind in ("accumulate", "scaler", "two", "compile") else kind, WORLD)
-    optimizers, scaler = [optimizer], torch.amp.GradScaler("cpu", enabled=kind == "scaler")
+    model, optimizer = planted.make("ddp" if kind in ("accumulate", "scaler", "two") else kind, WORLD)
+    scaler = torch.amp.GradScaler("cpu") if kind == "scaler" else None
+    optimizers = [optimizer]
     if kind == "two":
         weights = list(model.parameters())
         optimizers = [torch.optim.SGD(weights[:4], 0.01), torch.optim.AdamW(weights[4:], 0.01)]
-    run = torch.compile(model) if kind == "compile" else model
+    if kind == "compile":
+        model.module.compile()
     batches = iter(torch.utils.data.DataLoader(Batches(), batch_size=None))
     for _ in range(steps):
         with trace_step(model):
@@ -85,17 +87,19 @@ def plain(trace_step):
                 continue
             for part in range(2 if kind == "accumulate" else 1):
                 with model.no_sync() if kind == "accumulate" and part == 0 else contextlib.nullcontext():
-                    scaler.scale(loss_of(run, *next(batches))).backward()
+                    loss = loss_of(model, *next(batches))
+                    (scaler.scale(loss) if scaler else loss).backward()
             planted.pause("optimizer")
             for one in optimizers:
-                scaler.step(one)
-            scaler.update()
+                scaler.step(one) if scaler else one.step()
+            if scaler:
+                scaler.update()
             for one in optimizers:
                 one.zero_grad()
     dist.destroy_process_group()
 
 
-def accelerated():
+def accelerated(trace_step):
     import accelerate
     accelerator = accelerate.Accelerator(cpu=True)
     torch.manual_seed(0)
@@ -103,15 +107,16 @@ def accelerated():
     model, optimizer, loader = accelerator.prepare(model, torch.optim.SGD(model.parameters(), 0.01), torch.utils.data.DataLoader(Batches(), batch_size=None))
     batches = iter(loader)
     for _ in range(steps):
-        loss = loss_of(model, *next(batches))
-        accelerator.backward(loss)
-        planted.pause("optimizer")
-        optimizer.step()
-        optimizer.zero_grad()
+        with trace_step(model):
+            loss = loss_of(model, *next(batches))
+            accelerator.backward(loss)
+            planted.pause("optimizer")
+            optimizer.step()
+            optimizer.zero_grad()
     accelerator.end_training()
 
 
-def lightning():
+def lightning(_):
     import lightning as L
 
     class Module(L.LightningModule):
@@ -129,7 +134,11 @@ def lightning():
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), 0.01)
 
-    trainer = L.Trainer(accelerator="cpu", devices=WORLD, strategy="ddp", max_steps=steps, logger=False, enable_checkpointing=False,
+    callbacks = []
+    if sys.argv[5:] == ["traceml"]:
+        from traceml_ai.integrations.lightning import TraceMLCallback
+        callbacks = [TraceMLCallback()]
+    trainer = L.Trainer(callbacks=callbacks, accelerator="cpu", devices=WORLD, strategy="ddp", max_steps=steps, logger=False, enable_checkpointing=False,
                         enable_progress_bar=False, enable_model_summary=False, use_distributed_sampler=False)
     trainer.fit(Module(), torch.utils.data.DataLoader(Batches(), batch_size=None))
 
@@ -138,7 +147,7 @@ def main():
     torch.set_num_threads(1)
     trace_step = lambda _: contextlib.nullcontext()  # noqa: E731
     if sys.argv[5:] == ["traceml"]:
-        import traceml
+        import traceml_ai as traceml
         traceml.init(mode="auto")
         trace_step = traceml.trace_step
     planted.plan.update(where=where, s=ms / 1e3 if late and where in ("data", "forward", "backward", "optimizer") else 0)
@@ -147,7 +156,7 @@ def main():
         os.sched_setaffinity(0, {RANK % os.cpu_count()})
         beside = late and subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
     try:
-        {"accelerate": accelerated, "lightning": lightning}.get(kind, lambda: plain(trace_step))()
+        {"accelerate": accelerated, "lightning": lightning}.get(kind, plain)(trace_step)
     finally:
         if beside:
             beside.kill()

@@ -1,6 +1,7 @@
 """60 jobs of PyTorch with a late rank and 10 without, under `evenload watch`: the rank, the cause, and the milliseconds.
 
-    python tests/torch/watched_check.py EVENLOAD FOLDER [WORDS...]       the python is the jobs' one; only jobs with all WORDS in their line
+    python tests/torch/watched_check.py EVENLOAD FOLDER [--profile] [WORDS...]       the python is the jobs' one; only jobs with all WORDS in
+                                                                        their line; with torch.profiler's traces of twenty steps
 
 A job counts if that rank alone is named, its cause is the planted one and, where it sleeps, the lateness is within 15 %
 of when its ranks really came. Of an even job, and of a slow wire, nobody is named. The last line: how many of how many.
@@ -80,11 +81,13 @@ def look(folder, where, world):
     if where in NOTES:
         return NOTES[where] in notes, said
     really = really_late(world)
-    near = where == "gc" or abs(training["late"]["blame"]["late_ms"] / really - 1) <= 0.15
+    near = where == "gc" or profile or abs(training["late"]["blame"]["late_ms"] / really - 1) <= 0.15
     return cause["part"] == PARTS[where] and near, said + f"(really {really:.1f})"
 
 
 evenload, folder, words = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3:]
+profile = ["--profile", "wait=20,warmup=2,active=20"] if "--profile" in words else []
+words = [word for word in words if word != "--profile"]
 os.makedirs(folder, exist_ok=True)
 os.chdir(folder)
 right = {"late": [0, 0], "even": [0, 0]}
@@ -96,7 +99,7 @@ for job in jobs():
     if where == "wire" and (not shutil.which("tc") or subprocess.run(["unshare", "-rn", "true"], check=False).returncode):
         continue
     shutil.rmtree("w", ignore_errors=True)
-    done = subprocess.run([evenload, "watch", "--quiet", "--no-plot", "--out", "w", "--", *command(*job)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run([evenload, "watch", "--quiet", "--no-plot", "--out", "w", *profile, "--", *command(*job)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode != 0:
         ok, said = False, "status " + str(done.returncode) + done.stdout.decode(errors="replace")[-2000:]
     else:

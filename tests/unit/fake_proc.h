@@ -119,6 +119,7 @@ static inline struct el_watching *watch_tree(struct el_process_tree *tree)
     watch->command = command;
     watch->tree = tree;
     watch->begin_ns = el_clock_ns();
+    watch->ended = true;
     watch->end_ns = INT64_MAX; /* set where it matters */
     return watch;
 }
