@@ -28,14 +28,6 @@ static const struct el_command_row commands[] = {
      "  mpirun -n 4 evenload run --mode ddp\n"
      "  torchrun --no_python --nproc_per_node 4 evenload run --mode ddp\n",
      el_cmd_run},
-    {EL_CMD_DATA, MEASURE, "what loading costs, stage by stage, and how many workers hide it",
-     "[--data FILE|DIR] [--workers LIST] [--mode NAME] [options]",
-     "Train with each number of loader workers, interleaved. Shows what a batch costs from file to device, how much of "
-     "loading is exposed, who waits for whom, and the smallest number of workers that hides it.",
-     "  evenload data --data train.txt                         sentences, read line by line\n"
-     "  evenload data --model resnet18 --data images/ --image 64 --workers 0,1,2,4\n"
-     "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n",
-     el_cmd_data},
     {EL_CMD_PLAN, MEASURE, "modes and meshes in which a model fits on so many devices, fastest first",
      "[--params N] [--devices N[,mem=BYTES]] [--machine NAME] [options]",
      "List the modes and meshes in which a model can be trained on so many devices: memory of the fullest device, by "

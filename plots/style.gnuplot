@@ -126,8 +126,6 @@ color_restart    = 0x9a9a9a; pattern_restart    = 3
 color_load_state = 0x4d5f73; pattern_load_state = 3
 color_catch_up   = 0x6fa3cf; pattern_catch_up   = 3
 # Time, of loader workers and the device that they load for.
-color_step       = 0x84bfb0; pattern_step       = 3
-color_made       = 0xa9b8c9; pattern_made       = 3
 # A difference: faster or less is good, slower or more is bad; pale: it may be chance. As in report.css.
 color_good       = 0x00785a; pattern_good       = 3
 color_bad        = 0xb3261e; pattern_bad        = 3

@@ -146,7 +146,7 @@ static enum el_status prepare(struct el_campaign *c, bool again)
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
 {
     struct el_campaign c = {.command = command, .options = options, .checkpoint_existing = EL_PATH_BYTES};
-    bool goes_on = command & (EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA);
+    bool goes_on = command & (EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE);
     bool again = goes_on && options->out[0] && el_store_holds(options->out);
     EL_TRY(again ? el_store_open(options->out, &c.store)
                  : el_store_create(options->out, el_command_name(command), &c.store));

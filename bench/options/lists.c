@@ -66,22 +66,13 @@ static void remember(struct el_options *options, const struct el_option_row *row
     snprintf(options->lists[at].text, sizeof options->lists[at].text, "%s", text);
 }
 
-/* `data` tells its rows apart by how they load. */
-static bool has_several(unsigned command, const struct el_option_row *row)
-{
-    char name[64];
-    snprintf(name, sizeof name, " %s ", row->name);
-    return command & (EL_CMD_COMPARE | EL_CMD_IMBALANCE) ||
-           (command & EL_CMD_DATA && strstr(" workers prefetch page-cache pin-memory ", name));
-}
-
 enum el_status el_option_take(unsigned command, const struct el_option_row *row, const char *text,
                               struct el_options *options)
 {
     char item[EL_LIST_BYTES];
     forget(options, find(options, row->name));
     if (!may_be_list(row) || !strpbrk(text, between(row))) return el_option_set(row, text, options);
-    if (!has_several(command, row))
+    if (!(command & (EL_CMD_COMPARE | EL_CMD_IMBALANCE)))
         return el_fail(EL_ERR_INVALID, "--%s %s: '%s' takes one value; 'evenload compare' takes a list", row->name,
                        text, el_command_name(command));
     if (strlen(text) >= EL_LIST_BYTES || options->n_lists == EL_LISTS_MAX)

@@ -17,7 +17,7 @@
 /* The subcommands, in the order of the overview: what its bit, its function el_cmd_... and the user call it. */
 /* clang-format off */
 #define EL_COMMANDS(X) \
-    X(COMPARE, compare, "compare") X(RUN, run, "run") X(DATA, data, "data") X(MODES, modes, "modes") \
+    X(COMPARE, compare, "compare") X(RUN, run, "run") X(MODES, modes, "modes") \
     X(PLOT, plot, "plot") X(REPORT, report, "report") X(IMBALANCE, imbalance, "imbalance") X(SCALE, scale, "scale") \
     X(EXPLAIN, explain, "explain") X(REGRESS, regress, "regress") X(BASELINE, baseline, "baseline") \
     X(WATCH, watch, "watch") X(TRACE_STATS, trace_stats, "trace-stats") X(COMM, comm, "comm") \
@@ -31,7 +31,7 @@
 enum el_command_place { EL_COMMANDS(EL_COMMAND_PLACE) EL_CMD_COUNT };
 enum el_command_bit {
     EL_COMMANDS(EL_COMMAND_BIT) EL_CMD_ALL = (1 << EL_CMD_COUNT) - 1,
-    EL_CMD_OF_MODES = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA | EL_CMD_RECOVER,
+    EL_CMD_OF_MODES = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_RECOVER,
     EL_CMD_OF_TRIALS = EL_CMD_OF_MODES | EL_CMD_EXPLAIN /* which has modes, schedules and blocks of its own */
 };
 

@@ -7,8 +7,6 @@
 #include "bench/stats/stats.h"
 #include "bench/verdict/verdict.h"
 
-enum { SPANS_KEPT = 24 };
-
 json_t *el_record_ms(const void *items, size_t stride, size_t offset, size_t n, int64_t zero_ns)
 {
     json_t *array = json_array();
@@ -239,27 +237,11 @@ static double each_ms(int64_t sum_ns, int64_t n)
     return (double)sum_ns / (double)n / 1e6;
 }
 
-/* The last batches' times since the first one began. */
-static json_t *load_spans(const struct el_load_account *account)
-{
-    const int first = account->n_spans > SPANS_KEPT ? account->n_spans - SPANS_KEPT : 0;
-    const struct el_load_span *spans = account->spans + first;
-    const int64_t zero_ns = spans->begin_ns;
-    const size_t n = (size_t)(account->n_spans - first);
-    json_t *worker = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(worker, el_json_count(spans[i].worker));
-    return el_json_of(EL_KEY("worker", worker),
-                      EL_KEY("from_ms", EL_RECORD_MS(struct el_load_span, spans, begin_ns, n, zero_ns)),
-                      EL_KEY("to_ms", EL_RECORD_MS(struct el_load_span, spans, end_ns, n, zero_ns)),
-                      EL_KEY("asked_ms", EL_RECORD_MS(struct el_load_span, spans, asked_ns, n, zero_ns)),
-                      EL_KEY("got_ms", EL_RECORD_MS(struct el_load_span, spans, got_ns, n, zero_ns)));
-}
-
 /* Negative: loaded none, or too old. */
 static int64_t length_of(const struct el_load_account *account, uint64_t step)
 {
-    for (int i = 0; account && i < account->n_spans; i++)
-        if (account->spans[i].step == step) return account->spans[i].length;
+    for (int i = 0; account && i < account->n_lengths; i++)
+        if (account->lengths[i].step == step) return account->lengths[i].length;
     return -1;
 }
 
@@ -268,7 +250,7 @@ static json_t *steps_part(const struct el_member_account *account)
     if (!account->by_step) return json_null();
     json_t *step = json_array(), *length = json_array(), *compute = json_array();
     const size_t n = el_recorder_step_count(account->by_step);
-    for (size_t i = n > EL_LOAD_SPANS ? n - EL_LOAD_SPANS : 0; i < n; i++) {
+    for (size_t i = n > EL_LOAD_LENGTHS ? n - EL_LOAD_LENGTHS : 0; i < n; i++) {
         uint64_t number;
         int64_t ns = el_recorder_computed_ns(account->by_step, account->position, i, &number);
         json_array_append_new(compute, json_real((double)ns / 1e6));
@@ -297,7 +279,7 @@ static json_t *loading_part(const struct el_load_account *account, double expose
         EL_KEY("decode_ms", each_ms(times->decode_ns, n)), EL_KEY("collate_ms", each_ms(times->collate_ns, n)),
         EL_KEY("wait_ms", each_ms(times->wait_ns, n)), EL_KEY("take_ms", each_ms(times->take_ns, n)),
         EL_KEY("exposed_ms", 1e3 * exposed_s), EL_KEY("queue_bytes", account->queue_bytes),
-        EL_KEY("length", lengths_part(times)), EL_KEY("spans", load_spans(account)));
+        EL_KEY("length", lengths_part(times)));
 }
 
 json_t *el_record_member(const struct el_member_account *account)

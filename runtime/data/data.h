@@ -150,18 +150,15 @@ struct el_load_times {
     /* EL_INPUT_IDS: words, places in rows (with padding), the longest row; else 0. */
     int64_t words, places, longest;
 };
-/* When a batch was made, asked for and received; on el_clock_ns. */
-struct el_load_span {
+struct el_load_length {
     uint64_t step;
-    int worker;     /* -1: the training thread */
     int64_t length; /* EL_INPUT_IDS: words per row, with padding; else 0 */
-    int64_t begin_ns, end_ns, asked_ns, got_ns;
 };
-enum { EL_LOAD_SPANS = 256 };
+enum { EL_LOAD_LENGTHS = 256 };
 struct el_load_account {
     struct el_load_times times;
-    struct el_load_span spans[EL_LOAD_SPANS];
-    int n_spans;
+    struct el_load_length lengths[EL_LOAD_LENGTHS]; /* of the last batches */
+    int n_lengths;
     int64_t queue_bytes; /* memory of workers' batches; 0: no workers */
 };
 

@@ -300,7 +300,6 @@ struct slot {
     _Atomic uint32_t turn;
     struct el_error error; /* instead of a batch */
     struct el_load_times times;
-    int64_t begin_ns, end_ns;
 };
 
 struct member {
@@ -370,9 +369,7 @@ static void work(const struct el_team *team, int index)
         if (!await_free(slot)) return;
         if (team->loading.dies_at > 0 && step == (uint64_t)team->loading.dies_at) return;
         slot->times = (struct el_load_times){0};
-        slot->begin_ns = el_clock_ns();
         status = batcher_fill(team->batchers[index], step, inputs_of(slot), labels_of(team, slot), &slot->times);
-        slot->end_ns = el_clock_ns();
         el_error_take(status, &slot->error);
         if (!hand_over(slot)) return;
     }
@@ -444,7 +441,7 @@ static enum el_status await_batch(struct el_team *team, struct slot *slot, uint6
 }
 
 static enum el_status team_take(struct el_team *team, uint64_t step, void *inputs, int32_t *labels,
-                                struct el_load_times *times, struct el_load_span *span)
+                                struct el_load_times *times)
 {
     const int64_t asked_ns = el_clock_ns();
     if (team->running && step != team->next) stop(team);
@@ -454,15 +451,9 @@ static enum el_status team_take(struct el_team *team, uint64_t step, void *input
     const int64_t ready_ns = el_clock_ns();
     memcpy(inputs, inputs_of(slot), team->input_bytes);
     memcpy(labels, labels_of(team, slot), (size_t)batcher_labels(team->batchers[0]) * sizeof *labels);
-    *span = (struct el_load_span){.step = step,
-                                  .worker = (int)(step % (uint64_t)team->loading.workers),
-                                  .begin_ns = slot->begin_ns,
-                                  .end_ns = slot->end_ns,
-                                  .asked_ns = asked_ns,
-                                  .got_ns = el_clock_ns()};
     load_times_add(&slot->times, times);
     times->wait_ns += ready_ns - asked_ns;
-    times->take_ns += span->got_ns - ready_ns;
+    times->take_ns += el_clock_ns() - ready_ns;
     atomic_store_explicit(&slot->turn, FREE, memory_order_release);
     el_futex_wake(&slot->turn, false);
     team->next = step + 1;
@@ -512,8 +503,8 @@ struct el_loader {
     struct el_batcher *batchers[EL_WORKERS_MAX + 1];
     struct el_team *team;
     struct el_load_times times;
-    struct el_load_span spans[EL_LOAD_SPANS]; /* a ring: batch i at i % EL_LOAD_SPANS */
-    int64_t n_spans;
+    struct el_load_length lengths[EL_LOAD_LENGTHS]; /* a ring: batch i at i % EL_LOAD_LENGTHS */
+    int64_t n_lengths;
 };
 
 int64_t el_share_size(int64_t global_batch, int ranks, int rank)
@@ -591,24 +582,19 @@ int64_t el_loader_length(struct el_loader *loader, uint64_t step)
 
 enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels)
 {
-    struct el_load_span span = {.step = step, .worker = -1};
-    if (loader->team) {
-        EL_TRY(team_take(loader->team, step, inputs, labels, &loader->times, &span));
-    } else {
-        span.begin_ns = span.asked_ns = el_clock_ns();
-        EL_TRY(batcher_fill(loader->batchers[0], step, inputs, labels, &loader->times));
-        span.end_ns = span.got_ns = el_clock_ns();
-    }
-    span.length = el_loader_length(loader, step);
-    loader->spans[loader->n_spans++ % EL_LOAD_SPANS] = span;
+    EL_TRY(loader->team ? team_take(loader->team, step, inputs, labels, &loader->times)
+                        : batcher_fill(loader->batchers[0], step, inputs, labels, &loader->times));
+    loader->lengths[loader->n_lengths++ % EL_LOAD_LENGTHS] =
+        (struct el_load_length){step, el_loader_length(loader, step)};
     return EL_OK;
 }
 
 void el_loader_account(const struct el_loader *loader, struct el_load_account *account_p)
 {
-    const int64_t n = loader->n_spans < EL_LOAD_SPANS ? loader->n_spans : EL_LOAD_SPANS;
-    *account_p = (struct el_load_account){.times = loader->times, .n_spans = (int)n};
-    for (int64_t i = 0; i < n; i++) account_p->spans[i] = loader->spans[(loader->n_spans - n + i) % EL_LOAD_SPANS];
+    const int64_t n = loader->n_lengths < EL_LOAD_LENGTHS ? loader->n_lengths : EL_LOAD_LENGTHS;
+    *account_p = (struct el_load_account){.times = loader->times, .n_lengths = (int)n};
+    for (int64_t i = 0; i < n; i++)
+        account_p->lengths[i] = loader->lengths[(loader->n_lengths - n + i) % EL_LOAD_LENGTHS];
     if (loader->team) account_p->queue_bytes = (int64_t)team_bytes(loader->team);
 }
 
@@ -621,7 +607,7 @@ void el_load_account_add(const struct el_load_account *more, struct el_load_acco
 void el_loader_reset(struct el_loader *loader)
 {
     loader->times = (struct el_load_times){0};
-    loader->n_spans = 0;
+    loader->n_lengths = 0;
 }
 
 /* Hashed bags of words, scaled to unit L2 norm, without signs, so that a sentence cannot cancel to zero. */

@@ -130,12 +130,16 @@ def overhead(path):
 
 def loading(*paths):
     """Without workers a batch is made where it is copied from; with them it comes out of their queue."""
-    rows = [dict(r, way="ahead" if d["non_blocking"] == "ahead" else {"on": "pinned", "off": "pageable"}[r["pinned"]]) for d in map(load, paths) for r in d["rows"]]
-    words = [
-        f"{r['way']} w{r['workers']} " + (f"h2d {r['h2d_ms']:.2f}, exposed {r['exposed_ms']:.2f} of {r['step_ms']:.2f} ms" if r["status"] == "ok" else r["status"]) for r in rows
-    ]
+    words, good = [], set()
+    for trial in (t for path in paths for t in load(path)["trials"]):
+        how, device = trial["config"], trial["per_device"][0] if trial["status"] == "ok" else None
+        way = ("pinned" if how["pin_memory"] == "on" else "pageable") + (" ahead" if how["non_blocking"] == "ahead" else "")
+        words.append(f"{way} w{how['workers']} " + trial["status"])
+        if device:
+            good.add(way)
+            words[-1] = f"{way} w{how['workers']} h2d {device['busy_ms']['h2d']:.2f}, exposed {device['loading']['exposed_ms']:.2f} of {trial['step_ms']['median']:.2f} ms"
     print("; ".join(words))
-    return {r["way"] for r in rows if r["status"] == "ok"} == {"pinned", "pageable", "ahead"}
+    return {"pinned", "pageable", "pinned ahead"} <= good
 
 
 def watch(path):

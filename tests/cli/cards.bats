@@ -94,21 +94,19 @@ END
     FAKE_CARDS_FAIL='cudaStreamSynchronize:0:12=214' ends 1 "uncorrectable ECC error" --mode dp --devices cuda:2
 }
 
-@test "data times pinned and pageable memory apart, and a copy that is waited for or goes ahead" {
+@test "pinned and pageable memory, and a copy that is waited for or goes ahead, are trials of a comparison" {
     [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
     for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2))"; done >text.txt
     tiny=(--model mlp --features 16 --hidden 8 --batch 8 --warmup 1 --steps 6 --min-time 0 --control none --quiet --data text.txt)
-    data=("$CARDS" data "${tiny[@]}" --devices cuda:1 --workers 1 --repeats 1 --data-in cache=warm)
-    run --separate-stderr "${data[@]}" --non-blocking pin=on,off --out both
-    [[ $status -eq 0 && $output == *"stages, warm, pinned"*"out of workers' queue"*"stages, warm, pageable"*"the driver stages"* ]] || show
-    for line in "${lines[@]}"; do [[ ${#line} -le 110 || $line == "not drawn: "* ]] || { echo "$line" && show; }; done
-    [[ $(json both/data.json '[(r["pinned"], r["workers"], r["pin_ms"] is None) for r in d["rows"]]') == "[('on', 0, True), ('on', 1, False), ('off', 0, True), ('off', 1, True)]" ]]
-    run --separate-stderr "${data[@]}" --non-blocking ahead --out ahead
-    [[ $status -eq 0 && $output == *"a step ahead"* && $(json ahead/data.json 'd["pinned"], d["non_blocking"]') == "('on', 'ahead')" ]] || show
-    refuses "--non-blocking pin=off out" "${data[@]}" --non-blocking ahead,pin=off
+    several=("$CARDS" compare --modes single "${tiny[@]}" --devices cuda:1 --workers 0,1 --repeats 1)
+    "${several[@]}" --non-blocking pin=on,off --out both
+    "${several[@]}" --non-blocking ahead --out ahead
+    run python3 "${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/gpu-check.d/figures.py" loading both/results.json ahead/results.json
+    [[ $status -eq 0 && $output == "pinned w0 h2d "*"; pageable w0 "*"; pinned ahead w1 h2d "* ]] || show
+    refuses "--non-blocking pin=off out" "${several[@]}" --non-blocking ahead,pin=off
     refuses "leave --accumulate out" "$CARDS" run "${tiny[@]}" --mode single --devices cuda:1 --accumulate 2 --non-blocking ahead
     refuses "--non-blocking is for GPUs" "$CARDS" run "${tiny[@]}" --devices 1 --non-blocking off
-    refuses "--non-blocking pin is for GPUs" "$CARDS" data "${tiny[@]}" --devices 1 --non-blocking pin=on,off
+    refuses "--non-blocking pin is for GPUs" "$CARDS" run "${tiny[@]}" --devices 1 --non-blocking pin=off
 }
 
 # The worker of `verify --quick --modes single`, as far as resnet18's cell in f32: what follows takes ten times as long here.

@@ -91,7 +91,7 @@ probe = open(plots + "/../runtime/base/probe.h").read()
 tags = [t for t in re.findall(r'X\(EL_TAG_\w+, "(\w+)"\)', probe)] + ["unattributed"]
 phases = [p for p in re.findall(r'X\(EL_PHASE_\w+, "(\w+)"\)', probe)] + ["wait", "idle"]
 assert len(tags) > 10 and len(phases) > 10, (tags, phases)
-figures = {"timeline": set(tags + phases), "step": set(phases), "loading": {"data", "step", "made"},
+figures = {"timeline": set(tags + phases), "step": set(phases),
            "stages": {n for n in looks if re.match("forward|backward(_2)?$|backward_weights", n)} | {"load", "transfer", "travel", "bubble", "optimizer"},
            "explain": {"good", "bad", "good_pale", "bad_pale"}}
 for figure, names in figures.items():

@@ -167,7 +167,7 @@ static void every_default_is_shown_as_it_is_read(void **state)
 /* Why a command that makes trials does not take a row that says how they are trained or measured; NULL: no reason. */
 static const char *why_without(const char *name, unsigned command)
 {
-    enum { SHOWING = EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA, SEVERAL = SHOWING | EL_CMD_COMPARE };
+    enum { SHOWING = EL_CMD_SCALE | EL_CMD_IMBALANCE, SEVERAL = SHOWING | EL_CMD_COMPARE };
     static const struct {
         const char *name, *why;
         unsigned commands;
@@ -204,7 +204,7 @@ static bool takes(unsigned command, const char *name)
 static void who_makes_trials_takes_every_row_of_them(void **state)
 {
     static const char *const groups[] = {"Training", "Sizes of the model", "Data and weights", "Measuring"};
-    static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_SCALE, EL_CMD_IMBALANCE, EL_CMD_DATA};
+    static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_SCALE, EL_CMD_IMBALANCE};
     const unsigned theirs = EL_CMD_OF_TRIALS;
     int seen[4] = {0};
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
