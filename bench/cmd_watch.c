@@ -21,12 +21,11 @@ static enum el_status join(struct el_store *store, struct el_watching *watch, st
     char own[EL_PATH_BYTES + 16];
     enum el_status status = hosts->n > 1 ? el_hosts_join(hosts, document) : EL_OK;
     *ours_p = hosts->place == 0 || status != EL_OK;
+    if (status != EL_OK) fprintf(stderr, "evenload: watch: %s; the record is of this host alone\n", el_error_message());
     if (*ours_p) el_watch_put_training(watch, document);
     if (status != EL_OK) watch->hook.clocks = NULL; /* others may still write */
     if (*ours_p) el_python_hook_end(&watch->hook);
-    if (status == EL_OK) return EL_OK;
-    fprintf(stderr, "evenload: watch: %s; the record is of this host alone\n", el_error_message());
-    if (hosts->place == 0) return EL_OK;
+    if (status == EL_OK || hosts->place == 0) return EL_OK;
     snprintf(own, sizeof own, "%s/host-%d", store->dir, hosts->place);
     return el_store_create(own, "watch", store);
 }
@@ -153,7 +152,7 @@ enum el_status el_cmd_watch(struct el_options *options, int *exit_status_p)
     EL_TRY(open_store(options, &hosts, &store));
     enum el_status status = el_hosts_meet(store.dir, &hosts);
     if (status == EL_OK) *exit_status_p = watch_command(options, &store, &hosts, schedule);
-    el_hosts_end(&hosts);
     if (hosts.place == 0) el_store_discard(&store); /* empty folders; all if the command could not start */
+    el_hosts_end(&hosts);
     return status;
 }

@@ -214,7 +214,7 @@ class _Hook:
 
     def end(self):
         self.guard("the last figures", self.dump)
-        if not self.stepped and self.marks:
+        if not self.stepped and any(kind in ("data", "backward") for kind, _, _ in self.marks):
             _say("steps", RuntimeError("none was made by an optimizer of torch.optim"))
         if self.schedule and self.profiler is not None:
             _say("torch.profiler", RuntimeError("the job ended before the schedule's last step"))

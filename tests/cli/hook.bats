@@ -368,6 +368,10 @@ class SGD(Optimizer):
     printf '%s\n' 'import torch' 'torch.distributed.distributed_c10d.there = False' 'torch.autograd.backward(lambda: None)' >none.py
     run --separate-stderr "$EVENLOAD" watch --out none --no-plot -- python3 none.py
     [[ $status -eq 0 && $stderr == *"Of PyTorch no step is known: steps: RuntimeError: none was made by an optimizer"* ]] || show
+    # A launcher collects garbage, and trains nothing.
+    printf '%s\n' 'import torch, gc' 'torch.distributed.distributed_c10d.there = False' 'x = [[] for _ in range(20000)]' 'for a in x: a.append(a)' 'del x, a' 'gc.collect()' >launcher.py
+    run --separate-stderr "$EVENLOAD" watch --out launcher --no-plot -- python3 launcher.py
+    [[ $status -eq 0 && $stderr != *"Of PyTorch"* ]] || show
     cat >forks.py <<'.'
 import multiprocessing, torch
 torch.distributed.distributed_c10d.there = False

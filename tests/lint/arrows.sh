@@ -41,7 +41,7 @@ campaign
 report
 plot
 explain
-comm data imbalance plan recover regress scale verify
+comm imbalance plan recover regress scale verify
 traces
 watch
 study
