@@ -78,6 +78,8 @@ void el_python_hook_environment(const struct el_python_hook *hook, const char *l
 
 /* ---- a process' steps ---- */
 
+enum { END_NS, DATA_NS, SAMPLES, NUMBERS, COLLECTING_NS, DELAY_NS, STEP_FIGURES }; /* of a line */
+
 struct steps {
     double *ms;
     size_t n, room;
@@ -107,26 +109,34 @@ static bool add_step(const struct el_python_hook *hook, int64_t end_ns, struct e
     return true;
 }
 
+/* sscanf takes ten times as long. */
+static bool read_line(const char *line, int64_t values[STEP_FIGURES])
+{
+    char *end;
+    for (int i = 0; i < STEP_FIGURES; i++, line = end) {
+        values[i] = strtoll(line, &end, 10);
+        if (end == line) return false;
+    }
+    return true;
+}
+
 static enum el_status read_steps(const struct el_python_hook *hook, const char *path, struct el_trainer *trainer,
                                  struct el_training *training)
 {
     char line[LINE_BYTES];
-    long long end_ns, data_ns, samples, numbers, collecting_ns, delay_ns;
+    int64_t of[STEP_FIGURES];
     struct steps steps = {.n = 0};
     FILE *file;
     EL_TRY(el_file_stream("", path, INT64_MAX, &file));
     while (fgets(line, sizeof line, file) && trainer->n < STEPS_MAX) {
-        if (sscanf(line, "%lld %lld %lld %lld %lld %lld", &end_ns, &data_ns, &samples, &numbers, &collecting_ns,
-                   &delay_ns) != 6 ||
-            end_ns < 0)
-            continue;
-        if (!add_step(hook, end_ns, trainer, training, &steps)) break;
+        if (!read_line(line, of) || of[END_NS] < 0) continue;
+        if (!add_step(hook, of[END_NS], trainer, training, &steps)) break;
         if (trainer->n == 1) continue;
-        trainer->data_ns += (double)data_ns;
-        trainer->samples += (double)samples;
-        trainer->numbers += (double)numbers;
-        trainer->collecting_ns += (double)collecting_ns;
-        trainer->delay_ns += delay_ns < 0 ? NAN : (double)delay_ns;
+        trainer->data_ns += (double)of[DATA_NS];
+        trainer->samples += (double)of[SAMPLES];
+        trainer->numbers += (double)of[NUMBERS];
+        trainer->collecting_ns += (double)of[COLLECTING_NS];
+        trainer->delay_ns += of[DELAY_NS] < 0 ? NAN : (double)of[DELAY_NS];
     }
     fclose(file);
     trainer->median_ms = steps.n ? el_median(steps.ms, steps.n) : NAN;
