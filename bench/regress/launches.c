@@ -173,8 +173,8 @@ static enum el_status run_command(struct session *s, const char *command, const 
 static enum el_status read_launch(struct session *s, const struct el_shell_output *output, struct el_readings *readings)
 {
     struct el_training training;
-    enum el_status status = el_readings_parse(output->text, readings);
     const bool trains = el_training_read(&s->launching->hook, &training) == EL_OK;
+    enum el_status status = el_readings_parse(output->text, readings);
     if (readings->silent && (trains || el_readings_asks_measured(s->asked->metrics))) status = EL_OK;
     if (trains && status == EL_OK) status = el_readings_training(&training, readings);
     if (trains) el_training_free(&training);
