@@ -98,7 +98,7 @@ END
     [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
     for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2))"; done >text.txt
     tiny=(--model mlp --features 16 --hidden 8 --batch 8 --warmup 1 --steps 6 --min-time 0 --control none --quiet --data text.txt)
-    several=("$CARDS" compare --modes single "${tiny[@]}" --devices cuda:1 --workers 0,1 --repeats 1)
+    several=("$CARDS" compare --modes single "${tiny[@]}" --devices cuda:1 --workers "0,1" --repeats 1)
     "${several[@]}" --non-blocking pin=on,off --out both
     "${several[@]}" --non-blocking ahead --out ahead
     run python3 "${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/gpu-check.d/figures.py" loading both/results.json ahead/results.json

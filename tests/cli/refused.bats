@@ -16,12 +16,10 @@ leaves_nothing() {
 }
 
 @test "what is refused before anything is measured leaves no folder and no data" {
+    leaves_nothing "none.txt: No such file" "$EVENLOAD" run "${TINY[@]}" --data none.txt --out X/Y
     for out in '' --out=X/Y; do
-        leaves_nothing "a global batch of 100000" "$EVENLOAD" data "${TINY[@]}" --batch 100000 $out
         leaves_nothing "none.csv: No such file" "$EVENLOAD" run "${TINY[@]}" --mode pipeline --schedule none.csv $out
     done
-    leaves_nothing "--non-blocking pin is for GPUs" "$EVENLOAD" data "${TINY[@]}" --devices 1 --non-blocking pin=off --out X
-    leaves_nothing "none.txt: No such file" "$EVENLOAD" data "${TINY[@]}" --test none.txt --out X/Y
     leaves_nothing "--trace needs" "$EVENLOAD" run "${TINY[@]}" --trace T --out X
     leaves_nothing "none: No such file" "$EVENLOAD" compare "${TINY[@]}" --load none --out X
     leaves_nothing "1 is there twice" "$EVENLOAD" scale "${TINY[@]}" --devices 1,1 --out X

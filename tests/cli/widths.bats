@@ -12,7 +12,6 @@ show_command() {
     case $1 in
     compare) "$EVENLOAD" compare "${mlp[@]}" --steps 2 --devices sim:2 --batch 128 --modes single,ddp ;;
     run) "$EVENLOAD" run --mode ddp "${small[@]}" --profile active=1 ;;
-    data) "$EVENLOAD" data "${small[@]}" --data synthetic --workers 1 --data-in cache=warm --repeats 1 ;;
     report) "$EVENLOAD" report old ;;
     imbalance) "$EVENLOAD" imbalance old && "$EVENLOAD" imbalance --preset two-cards --dry-run ;;
     scale) "$EVENLOAD" scale "${mlp[@]}" --steps 2 --modes ddp --devices sim:1,2 ;;
