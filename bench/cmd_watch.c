@@ -54,13 +54,27 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     return EL_OK;
 }
 
+/* The command line as given; truncated. */
+static void command_words(const struct el_options *options, char words[WORDS_BYTES])
+{
+    snprintf(words, WORDS_BYTES, "evenload");
+    for (int i = 0; i < options->argc; i++) el_text_append(words, WORDS_BYTES, " %s", options->argv[i]);
+}
+
+struct so_far {
+    const struct el_options *options;
+    const struct el_store *store;
+};
+
 /* For jobs of days. Only failures at the end are said. */
 static void save_so_far(struct el_watching *watch, void *context)
 {
-    const struct el_store *store = context;
-    json_t *document = el_watch_record(watch, "evenload watch");
+    const struct so_far *so_far = context;
+    char words[WORDS_BYTES];
+    command_words(so_far->options, words);
+    json_t *document = el_watch_record(watch, words);
     if (document) el_watch_put_training(watch, document);
-    if (document) el_store_save_run(store, document);
+    if (document) el_store_save_run(so_far->store, document);
     json_decref(document);
 }
 
@@ -71,8 +85,7 @@ static int finish(const struct el_options *options, struct el_store *store, stru
     bool ours = true;
     char words[WORDS_BYTES];
     if (status == EL_OK) {
-        snprintf(words, sizeof words, "evenload"); /* the command line as given, for the record; truncated */
-        for (int i = 0; i < options->argc; i++) el_text_append(words, sizeof words, " %s", options->argv[i]);
+        command_words(options, words);
         json_t *document = el_watch_record(watch, words);
         if (hosts->n > 1) el_watch_release_signals(watch); /* the others' commands may run on */
         status = document ? join(store, watch, hosts, document, &ours)
@@ -92,6 +105,7 @@ static int watch_command(const struct el_options *options, struct el_store *stor
     struct el_watching *watch = NULL;
     int exit_status = EL_WATCH_NOT_STARTED;
     char *const *command = options->argv + options->command_at;
+    struct so_far so_far = {options, store};
     struct el_python_hook hook = {.folder = ""};
     if (options->hook) el_python_hook_begin(store->dir, schedule, &hook);
     if (hosts->n > 1) el_python_hook_of_host(&hook, hosts->place, hosts->n);
@@ -104,7 +118,7 @@ static int watch_command(const struct el_options *options, struct el_store *stor
     watch->one_of_many = hosts->n > 1;
     if (hosts->place == 0) {
         watch->so_far = save_so_far;
-        watch->so_far_context = store;
+        watch->so_far_context = &so_far;
         watch->hook.clocks = hosts->clocks;
     }
     status = el_watch_run(watch, options->wait_all);

@@ -286,6 +286,9 @@ enum el_status el_sides_check(const struct el_side *a, const struct el_side *b)
         show(y, two);
         el_text_append(text, sizeof text, "%s%s %s and %s", *text ? ", " : "", same[i][1], one, two);
     }
+    if (el_json_is(a->trial, "mode", "watch") != el_json_is(b->trial, "mode", "watch"))
+        el_text_append(text, sizeof text, "%s%s was watched from outside", *text ? ", " : "",
+                       el_json_is(a->trial, "mode", "watch") ? a->record : b->record);
     append_sizes(json_object_get(a->trial, "config"), json_object_get(b->trial, "config"), text, sizeof text);
     if (!*text) return EL_OK;
     return el_fail(EL_ERR_INVALID,

@@ -109,7 +109,7 @@ static bool add_step(const struct el_python_hook *hook, int64_t end_ns, struct e
     return true;
 }
 
-/* sscanf takes ten times as long. */
+/* sscanf takes three times as long. */
 static bool read_line(const char *line, int64_t values[STEP_FIGURES])
 {
     char *end;

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,39 +19,43 @@
 #include "runtime/comm/clock_relation.h"
 #include "runtime/launch/launch.h"
 
-enum { PATIENCE_S = 120, SILENCE_S = 60, HOSTS_MAX = 4096, HOST_BYTES = 256, SECRET_BYTES = 33, BACKLOG = 128 };
+enum { PATIENCE_S = 120, SILENCE_S = 60, HOSTS_MAX = 4096, HOST_BYTES = 256, BACKLOG = 128 };
 
 /* Where the first one listens; it is removed when all have come. */
 #define MEETING "hosts"
 
-static int number_from(const char *name, int otherwise)
+/* Which of them this is, by the launcher; negative: unknown. */
+static enum el_status find_place(int *place_p)
 {
-    const char *text = getenv(name);
-    return text && *text ? atoi(text) : otherwise;
+    struct el_launch_place place;
+    const char *slurm = getenv("SLURM_PROCID"); /* no rank by itself, since batch scripts have it too */
+    EL_TRY(el_launch_environment(el_launch_getenv, NULL, &place));
+    *place_p = place.is_rank ? place.rank : slurm && *slurm ? atoi(slurm) : -1;
+    return EL_OK;
 }
 
 enum el_status el_hosts_read(const char *text, struct el_hosts *hosts_p)
 {
-    struct el_launch_place place;
-    struct el_hosts hosts = {.place = -1, .n = 1};
+    struct el_hosts hosts = {.n = 1};
     char rest;
-    if (sscanf(text, "%d/%d%c", &hosts.place, &hosts.n, &rest) != 2) {
-        hosts.place = -1;
-        if (sscanf(text, "%d%c", &hosts.n, &rest) != 1) hosts.n = 0;
-        if (hosts.n > 1) EL_TRY(el_launch_environment(el_launch_getenv, NULL, &place));
-        if (hosts.n > 1) hosts.place = place.is_rank ? place.rank : number_from("SLURM_PROCID", -1);
-        if (hosts.n > 1 && hosts.place < 0)
-            return el_fail(EL_ERR_INVALID,
-                           "--hosts %s: no launcher says which of them this is: write --hosts 0/%s on the first, 1/%s "
-                           "on the next one, and so on",
-                           text, text, text);
-        if (hosts.n == 1) hosts.place = 0;
-    }
+    const bool numbered = sscanf(text, "%d/%d%c", &hosts.place, &hosts.n, &rest) == 2;
+    if (!numbered && sscanf(text, "%d%c", &hosts.n, &rest) != 1) hosts.n = 0;
+    if (!numbered) hosts.place = 0;
     if (hosts.n < 1 || hosts.n > HOSTS_MAX || hosts.place < 0 || hosts.place >= hosts.n)
         return el_fail(EL_ERR_INVALID,
-                       "--hosts %s: it is the number of hosts, from 1 to %d, or I/N: this is number I of "
-                       "N, from 0",
+                       "--hosts %s: it is the number of hosts, from 1 to %d, or I/N: this is number I of N, from 0",
                        text, HOSTS_MAX);
+    if (!numbered && hosts.n > 1) EL_TRY(find_place(&hosts.place));
+    if (hosts.place < 0)
+        return el_fail(
+            EL_ERR_INVALID,
+            "--hosts %s: no launcher says which of them this is: write --hosts 0/%s on the first, 1/%s on the "
+            "next one, and so on",
+            text, text, text);
+    if (hosts.place >= hosts.n)
+        return el_fail(EL_ERR_INVALID,
+                       "--hosts %s: the launcher calls this one number %d, from 0: start one on each host", text,
+                       hosts.place);
     *hosts_p = hosts;
     return EL_OK;
 }
@@ -80,13 +83,10 @@ static enum el_status listen_anywhere(int *listener_p, int *port_p)
     return EL_OK;
 }
 
-static enum el_status invite(const char *path, struct el_rendezvous *meeting, char secret[SECRET_BYTES],
+static enum el_status invite(const char *path, struct el_rendezvous *meeting, char secret[EL_LAUNCH_SECRET_BYTES],
                              const char *own)
 {
-    unsigned char bytes[(SECRET_BYTES - 1) / 2];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return el_fail_errno("watch --hosts: no random numbers");
-    for (size_t i = 0; i < sizeof bytes; i++) snprintf(secret + 2 * i, 3, "%02x", bytes[i]);
+    EL_TRY(el_launch_make_secret(secret));
     EL_TRY(listen_anywhere(&meeting->listener, &meeting->port));
     json_t *words =
         el_json_of(EL_KEY("host", own), EL_KEY("port", meeting->port), EL_KEY("secret", (const char *)secret));
@@ -97,7 +97,7 @@ static enum el_status invite(const char *path, struct el_rendezvous *meeting, ch
 
 /* The first host may begin later. */
 static enum el_status accept_invitation(const char *path, struct el_rendezvous *meeting, char host[HOST_BYTES],
-                                        char secret[SECRET_BYTES], const char *own)
+                                        char secret[EL_LAUNCH_SECRET_BYTES], const char *own)
 {
     const struct timespec pause = {.tv_nsec = 50000000};
     const int64_t until_ns = el_clock_ns() + (int64_t)PATIENCE_S * 1000000000;
@@ -110,7 +110,7 @@ static enum el_status accept_invitation(const char *path, struct el_rendezvous *
         nanosleep(&pause, NULL);
     }
     snprintf(host, HOST_BYTES, "%s", el_json_text(words, "host", ""));
-    snprintf(secret, SECRET_BYTES, "%s", el_json_text(words, "secret", ""));
+    snprintf(secret, EL_LAUNCH_SECRET_BYTES, "%s", el_json_text(words, "secret", ""));
     meeting->port = (int)el_json_whole(words, "port");
     if (!strcmp(host, own)) snprintf(host, HOST_BYTES, "localhost");
     json_decref(words);
@@ -144,7 +144,7 @@ static enum el_status relate(struct el_hosts *hosts, bool end)
 
 enum el_status el_hosts_meet(const char *dir, struct el_hosts *hosts)
 {
-    char path[EL_PATH_BYTES + 16], own[HOST_BYTES] = "", host[HOST_BYTES], secret[SECRET_BYTES];
+    char path[EL_PATH_BYTES + 16], own[HOST_BYTES] = "", host[HOST_BYTES], secret[EL_LAUNCH_SECRET_BYTES];
     struct el_rendezvous meeting = {.rank = hosts->place,
                                     .size = hosts->n,
                                     .host = host,

@@ -25,13 +25,13 @@
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
 
-enum { EL_OWN_VARIABLES = 9, EL_OWN_VARIABLE_BYTES = 64, EL_OWN_SECRET_BYTES = 33 };
+enum { EL_OWN_VARIABLES = 9, EL_OWN_VARIABLE_BYTES = 64 };
 
 struct el_own_meeting {
     int listener; /* on the loopback */
     char host[16];
     int port;
-    char secret[EL_OWN_SECRET_BYTES];
+    char secret[EL_LAUNCH_SECRET_BYTES];
 };
 
 static void own_close(struct el_own_meeting *meeting);
@@ -55,9 +55,9 @@ static int listen_at(const struct sockaddr *address, socklen_t length)
     return -1;
 }
 
-static enum el_status make_secret(char secret[EL_OWN_SECRET_BYTES])
+enum el_status el_launch_make_secret(char secret[EL_LAUNCH_SECRET_BYTES])
 {
-    unsigned char bytes[(EL_OWN_SECRET_BYTES - 1) / 2];
+    unsigned char bytes[(EL_LAUNCH_SECRET_BYTES - 1) / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return el_fail_errno("launch: no random numbers for the ranks' secret");
     for (size_t i = 0; i < sizeof bytes; i++) snprintf(secret + 2 * i, 3, "%02x", bytes[i]);
@@ -70,7 +70,7 @@ static enum el_status own_open(struct el_own_meeting *meeting_p)
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     socklen_t length = sizeof six;
     struct el_own_meeting meeting = {.host = "127.0.0.1"};
-    EL_TRY(make_secret(meeting.secret));
+    EL_TRY(el_launch_make_secret(meeting.secret));
     meeting.listener = listen_at((const struct sockaddr *)&four, sizeof four);
     if (meeting.listener < 0) {
         snprintf(meeting.host, sizeof meeting.host, "::1");

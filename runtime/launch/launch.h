@@ -84,6 +84,9 @@ struct el_launch_place {
 
 /* Set by users who start ranks by their own launcher. */
 #define EL_LAUNCH_SECRET "EVENLOAD_SECRET"
+enum { EL_LAUNCH_SECRET_BYTES = 33 };
+/* A random one. Errors: EL_ERR_IO. */
+enum el_status el_launch_make_secret(char secret[EL_LAUNCH_SECRET_BYTES]);
 
 /* `get`: getenv or a fake. Pure otherwise. Errors: EL_ERR_INVALID naming a bad variable. */
 enum el_status el_launch_environment(const char *(*get)(void *context, const char *name), void *context,

@@ -158,6 +158,10 @@ assert not [r["compute_ms"] for r in t["late"]["ranks"] if r["compute_ms"] is no
     run --separate-stderr "$EVENLOAD" watch --out even --no-plot -- ./job 8 0
     [[ $status -eq 0 && $stderr == *"no rank is late by what is worth speaking of"* ]] || show
     [[ $("$EVENLOAD" report w 2>&1) == *w/report.html* ]]
+    # Before and after: 20 ms more in backward.
+    run --separate-stderr "$EVENLOAD" explain even w --out x
+    [[ $status -eq 0 && $output == *"From A to B: a step of the rank that waits least"* && $(json x/explain.json '{p["part"]: 12 < p["ms"] < 30 for p in d["parts"]}["backward"]') == True ]] || show
+    refuses "w/results.json was watched from outside" "$EVENLOAD" explain "${BATS_TEST_DIRNAME:-tests/cli}/../../results/reference/cpu-2-cores:dp:128" w --out y
     # A card's allocator has peaks; of a rank alone nobody is late.
     CARD=1 RANK=0 run --separate-stderr "$EVENLOAD" watch --out card --no-plot -- sh -c 'touch ready-1; exec python3 train.py 3 0'
     [[ $status -eq 0 && $(tr -s ' ' <<<"$stderr") == *"alloc MiB reserved"*" 200.0 300.0"*"Who comes late is not known: one process steps."* ]] || show
@@ -319,6 +323,16 @@ assert [t["mode"] for t in d["trials"]] == ["devices-1", "devices-4"] and d["tri
     scaled --devices 3 --batch 4 -- true '{devices}' '{batch}'
     scaled --devices 2 --model mlp -- true '{devices}'
     scaled --devices sim:2 -- true '{devices}'
+}
+
+@test "watch: a disk that fills while a job trains is said, and is the program's no more than before" {
+    here && one
+    [[ $(id -u) -eq 0 ]] || skip "only root can mount a small disk"
+    mkdir disk
+    mount -t tmpfs -o size=160k none disk 2>mount.txt || skip "cannot mount here: $(cat mount.txt)"
+    run --separate-stderr "$EVENLOAD" watch --out disk/w --no-plot -- sh -c 'head -c 1M /dev/zero >disk/full 2>/dev/null; python3 one.py 4'
+    umount disk
+    [[ $status -eq 0 && $output == "epoch 1" && $stderr == "evenload: watch: disk/w/results.json could not be written: No space left on device; the command's exit status follows" ]] || show
 }
 
 @test "watch: a rank that is killed leaves its steps, and the status is its own" {
