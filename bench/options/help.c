@@ -104,8 +104,8 @@ static const struct variable {
     {"TORCHELASTIC_RUN_ID, TORCHELASTIC_USE_AGENT_STORE",
      "torchrun's name of the job; True: its agent listens at MASTER_PORT, and rank 0 takes a port above it"},
     {"OMPI_COMM_WORLD_*, PMIX_*, PMI_*, MPI_LOCALRANKID, MPI_LOCALNRANKS",
-     "what mpirun and srun tell a rank of MPI: its rank, its local rank, the number of ranks. SLURM_PROCID alone makes "
-     "no rank"},
+     "what mpirun and srun tell a rank of MPI: its rank, its local rank, the number of ranks"},
+    {"SLURM_PROCID", "which of the hosts of watch --hosts N this is, where nothing else tells"},
     {"OMPI_MCA_*, PRTE_MCA_*, PMIX_MCA_*", "settings of mpirun; where evenload starts it, they override its own"},
     {"EVENLOAD_SECRET", "a word that all ranks of a job know; rank 0 turns away processes without it. evenload makes "
                         "one for ranks that it starts"},
