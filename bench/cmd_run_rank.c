@@ -188,6 +188,8 @@ enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launc
     bool first = true; /* a rank that does not meet the others says why */
     pthread_t thread;
     setenv("NO_COLOR", "1", 1); /* mpirun gives its ranks a terminal, wherever its own output goes */
+    if (place->size > 1 && el_mode_cuts(options->train.mode))
+        setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* as el_runner_environment has it */
     EL_TRY(check_size(place->size));
     EL_TRY(begin_watch(&watched, &thread));
     enum el_status status = el_join(place, meeting_s, &bootstrap);

@@ -111,7 +111,8 @@ const char *const *el_runner_environment(const struct el_trial *trial, const cha
     struct el_layout layout;
     el_layout_of(&trial->train, trial->procs, &layout);
     bool apart = el_trial_backend(trial).gpu && !share_a_card(trial, 1);
-    return layout.n_workers > layout.n_processes && !given && apart ? eager : NULL;
+    bool waits = layout.n_workers > layout.n_processes || (layout.n_processes > 1 && el_mode_cuts(trial->train.mode));
+    return waits && !given && apart ? eager : NULL;
 }
 
 const char *el_runner_numbered(const struct el_trial *trial, const char *given)

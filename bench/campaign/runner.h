@@ -40,8 +40,9 @@ bool el_runner_interrupted(void);
 
 /* Additions to the ranks' environment, "NAME=value", ends with NULL; NULL: none. CUDA loads a kernel at its first
  * launch and may then wait for the card under a process-wide lock. With one thread per card in one process (ddp with
- * --procs 1), a collective that waits for another thread's could deadlock, so all code is loaded at the start, unless
- * `given` (CUDA_MODULE_LOADING, or NULL) is set. */
+ * --procs 1), a collective that waits for another thread's could deadlock; so could two ranks' messages, each of which
+ * waits for what the other loads. There all code is loaded at the start, unless `given` (CUDA_MODULE_LOADING, or NULL)
+ * is set. */
 const char *const *el_runner_environment(const struct el_trial *trial, const char *given);
 /* The same by rank, with the rank's number appended: NCCL accepts ranks on one card if each has its own NCCL_HOSTID.
  * NULL: not needed, or given by the user. */

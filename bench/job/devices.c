@@ -102,6 +102,7 @@ enum el_status el_job_open_with_costs(const struct el_job *job, const struct el_
         EL_TRY(el_costs_read(job->trial->costs, &job->trial->train, &open.costs));
     }
     enum el_status status = open_all(job, &cores, &open);
+    if (status == EL_OK) status = el_job_watch_stuck(job, &open);
     if (status == EL_OK)
         *devices_p = open;
     else
@@ -177,6 +178,7 @@ struct el_train_place el_job_place(const struct el_job *job, struct el_job_devic
 
 void el_job_close_devices(struct el_job_devices *devices)
 {
+    el_job_watch_end(devices->stuck);
     for (int i = 0; i < devices->n; i++) el_device_close(devices->devices[i]);
     free(devices->devices);
     free(devices->costs);

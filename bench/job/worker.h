@@ -21,6 +21,7 @@ struct el_job {
 };
 
 struct el_job_sources;
+struct el_job_stuck;
 
 /* This process's devices: all of a one-process trial, else the rank's. */
 struct el_job_devices {
@@ -31,6 +32,7 @@ struct el_job_devices {
     /* of simulated devices; NULL: none, or nothing was measured */
     struct el_costs *costs;
     struct el_job_sources *sources;
+    struct el_job_stuck *stuck; /* of asynchronous devices */
 };
 
 /* The basis of simulated times without measurements, by device. */
@@ -52,6 +54,11 @@ enum el_status el_job_open_beside(const struct el_job *job, int k, struct el_dev
 /* Resolves `auto` of the trial's `comm` by agreement. Collective. */
 struct el_train_place el_job_place(const struct el_job *job, struct el_job_devices *devices);
 void el_job_close_devices(struct el_job_devices *devices);
+
+/* stuck.c: from now on ends the job, with a line, where a call that queues an op does not return within --comm-timeout.
+ * Keeps open->devices. NULL: nothing is looked after. */
+enum el_status el_job_watch_stuck(const struct el_job *job, struct el_job_devices *open);
+void el_job_watch_end(struct el_job_stuck *stuck);
 
 /* Rank 0 gets the repeat's document, after a failure with status and reason; others NULL. The status is this rank's
  * own; only EL_ERR_HOST_MEMORY leaves no document. */

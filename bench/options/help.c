@@ -110,8 +110,11 @@ static const struct variable {
     {"EVENLOAD_SECRET", "a word that all ranks of a job know; rank 0 turns away processes without it. evenload makes "
                         "one for ranks that it starts"},
     {"CUDA_VISIBLE_DEVICES", "chooses and orders the GPUs, as for every CUDA program; its first entry is cuda:0"},
-    {"CUDA_MODULE_LOADING",
-     "when CUDA loads the code of kernels; unset: EAGER where one process has threads for several GPUs"},
+    {"CUDA_MODULE_LOADING", "when CUDA loads the code of kernels; unset: EAGER where one process has threads for "
+                            "several GPUs, and where ranks "
+                            "send messages (mp, pipeline)"},
+    {"CUDA_DEVICE_MAX_CONNECTIONS",
+     "hardware queues of a GPU, which its streams share; unset: 32. With fewer, messages between ranks are refused"},
     {"CUDA_LAUNCH_BLOCKING", "other than 0: several GPUs in one process are refused, as their collectives would hang"},
     {"NVIDIA_TF32_OVERRIDE", "0: NVIDIA's libraries compute nothing in TF32, whatever --precision tf32 says"},
     {"NCCL_*", "settings of NCCL; the record has those that are set. NCCL_COMM_BLOCKING is always set to 1"},

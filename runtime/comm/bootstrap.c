@@ -93,6 +93,11 @@ void el_bootstrap_set_timeout(struct el_bootstrap *bootstrap, double timeout_s)
     bootstrap->timeout_s = timeout_s;
 }
 
+double el_bootstrap_timeout(const struct el_bootstrap *bootstrap)
+{
+    return bootstrap->timeout_s;
+}
+
 void el_bootstrap_silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
 {
     if (bytes) text[0] = 0;

@@ -55,6 +55,7 @@ enum el_status el_bootstrap_barrier(struct el_bootstrap *bootstrap);
 enum el_status el_bootstrap_agree(struct el_bootstrap *bootstrap, enum el_status mine);
 /* Gives up ranks (tcp) that delay a collective call so long and do not answer. 0: never. */
 void el_bootstrap_set_timeout(struct el_bootstrap *bootstrap, double timeout_s);
+double el_bootstrap_timeout(const struct el_bootstrap *bootstrap);
 /* The connected ranks (rank 0: all) that do not answer, as "1, 3"; mpi sees only stopped processes of its host. Blocks
  * up to a second. Threads: any. */
 void el_bootstrap_silent(struct el_bootstrap *bootstrap, char *text, size_t bytes);

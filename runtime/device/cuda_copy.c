@@ -106,7 +106,8 @@ static enum el_status await_copy(struct el_cuda_device *device, void *stream)
     return status;
 }
 
-/* The card reads pinned memory; the driver stages other memory before the call returns. */
+/* The card reads pinned memory, and other memory too unless the driver stages it: the caller keeps either as it is
+ * until the step's end. */
 static enum el_status send_directly(struct el_cuda_device *device, void *stream, const struct el_copy *copy)
 {
     EL_CUDART_TRY(device->api, device->name, MemcpyAsync, copy->destination, copy->source, copy->bytes, stream);

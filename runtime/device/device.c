@@ -204,6 +204,12 @@ void el_device_give_back_stream(struct el_device *device, int stream)
     device->taken[stream] = false;
 }
 
+int64_t el_device_issuing(const struct el_device *device, const char **label_p)
+{
+    *label_p = device->issuing;
+    return device->issuing_since_ns;
+}
+
 enum el_status el_device_stream_synchronize(struct el_device *device, int stream)
 {
     const struct el_async_ops *async = device->ops->async;
@@ -306,7 +312,7 @@ enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void
                            .to = destination_device ? destination_device->state : NULL,
                            .source = source,
                            .from = source_device ? source_device->state : NULL,
-                           .how = source_device ? 0 : EL_COPY_PAGEABLE,
+                           .how = source_device ? 0 : EL_COPY_PAGEABLE | EL_COPY_WAITS,
                            .bytes = bytes};
     void *opened;
     EL_TRY(turn_to(device, stream, &opened));

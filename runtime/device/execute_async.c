@@ -197,12 +197,22 @@ static enum el_status end_op(struct el_program *program, int id)
     return run->done[id] ? async->event_record(run->done[id], stream) : EL_OK;
 }
 
+/* For whoever looks after calls that do not return. Host calls have patience of their own. */
+static void note_issuing(struct el_program *program, int id, bool begins)
+{
+    struct el_device *device = device_of(program, id);
+    if (program->tasks[id].kind == EL_TASK_CALL) return;
+    device->issuing = program->infos[id].label;
+    device->issuing_since_ns = begins ? el_clock_ns() : 0;
+}
+
 /* One op, or a group's calls: first all waits, then the calls, then the end events, as the last call may enqueue for
  * all. */
 static enum el_status issue(struct el_program *program, const int *ids, int n)
 {
     const struct el_watch *watch = program->watch;
     enum el_status status = EL_OK;
+    note_issuing(program, ids[0], true);
     for (int i = 0; i < n && status == EL_OK; i++) status = begin_op(program, ids[i]);
     for (int i = 0; i < n && status == EL_OK; i++) {
         const struct el_op_info *infos = program->infos;
@@ -214,6 +224,7 @@ static enum el_status issue(struct el_program *program, const int *ids, int n)
         if (watch) watch->op_end(watch->context, &infos[ids[i]], last ? NULL : &infos[order[at + 1]]);
     }
     for (int i = 0; i < n && status == EL_OK; i++) status = end_op(program, ids[i]);
+    note_issuing(program, ids[0], false);
     return status;
 }
 

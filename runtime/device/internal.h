@@ -22,7 +22,9 @@ struct el_device {
     int64_t reserved_bytes;
     int64_t adopted_bytes; /* mapped by others, of these */
     int64_t inject_hits;
-    int64_t taken_bytes; /* by injected leaks */
+    int64_t taken_bytes;           /* by injected leaks */
+    _Atomic(const char *) issuing; /* asynchronous: the op that is being queued, and since when; 0: none is */
+    _Atomic int64_t issuing_since_ns;
 };
 
 /* After the buffer has a place. */

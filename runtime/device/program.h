@@ -105,7 +105,7 @@ struct el_call_op {
 
 enum el_copy_how {
     EL_COPY_PINNED = 1,   /* pinned (el_device_host_alloc): read only when the stream reaches the copy */
-    EL_COPY_PAGEABLE = 2, /* staged by the driver: reusable at once */
+    EL_COPY_PAGEABLE = 2, /* not pinned: read before the copy returns, or as late as that */
     EL_COPY_WAITS = 4     /* the host waits for the copy and all before it on its stream */
 };
 

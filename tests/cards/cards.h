@@ -11,6 +11,9 @@
  *     FAKE_CARDS_SEED=S      streams dawdle, some more than others, as S says; 0 or nothing: none does
  *     FAKE_CARDS_BYTES=B     memory of a card (default 1 GiB)
  *     FAKE_CARDS_MODEL=M     T4, V100, A100, H100 or H200 (default)
+ *     FAKE_CARDS_QUEUES=N    a card has N hardware queues, which its streams share; nothing: a queue a stream, so that
+ *                            what is not waited for is seen. CUDA_DEVICE_MAX_CONNECTIONS overrides it, as on a card
+ *     FAKE_CARDS_NCCL=22105  what NCCL says that it is, here 2.21.5
  *     FAKE_CARDS_MIG=1       NVML knows the cards by names with "MIG-" alone
  *     FAKE_CARDS_GUEST=B     bytes that another process holds on each card, as NVML and cudaMemGetInfo tell
  *     FAKE_CARDS_FAIL=RULES  what fails: WHAT:CARD:CALL[=CODE], separated by commas
@@ -23,7 +26,7 @@
  *     FAKE_CARDS_REPORT=F    at the end a line per card is appended to F: the most memory that was taken, what was not
  *                            given back, how many kernels, copies and waits there were (report.c)
  *     FAKE_CARDS_CALLS=F     at the end a line a call and card is appended to F: how often it was called (calls.c)
- *     CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING, CUDA_MODULE_LOADING   as CUDA takes them
+ *     CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING, CUDA_MODULE_LOADING, CUDA_DEVICE_MAX_CONNECTIONS   as CUDA takes them
  *
  * Of a rule WHAT is a call's name (cudaMalloc; all of calls.h), `kernel` (one that is running: CODE is sticky from then
  * on; 700 if none is given), `wait` (a cudaStreamWaitEvent that does nothing, in a capture too) or `stuck` (a kernel

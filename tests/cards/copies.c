@@ -1,6 +1,6 @@
-/* Copies, in stream order; which memory an address is in decides how. What the host may have again at once was copied
- * before the call returns (pageable memory as the source); pinned memory is read when the stream comes to it, and
- * memory of the host's is written then, pinned or not. */
+/* Copies, in stream order; which memory an address is in decides how. Pinned memory is read when the stream comes to
+ * it, and memory of the host's is written then, pinned or not. Pageable memory is read before the call returns, or,
+ * where there is a seed, that late too: CUDA promises neither ("API synchronization behavior"). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,12 +51,14 @@ static void *staged(const void *from, size_t bytes)
     return memcpy(own, from, bytes);
 }
 
-/* To or from pageable memory a copy may be synchronous: every fourth one is, where there is a seed. */
-static bool is_synchronous(void)
+/* Where there is a seed, of four copies to or from pageable memory one is synchronous, and two read it late. */
+enum how { STAGED, SYNCHRONOUS, LATE };
+static enum how choose_how(void)
 {
+    static const enum how each[] = {SYNCHRONOUS, LATE, STAGED, LATE};
     static atomic_uint turn;
     uint64_t state = cards_seed() + atomic_fetch_add(&turn, 1);
-    return cards_seed() != 0 && cards_random(&state) % 4 == 0;
+    return cards_seed() ? each[cards_random(&state) % 4] : STAGED;
 }
 
 static int begin(cudaStream_t stream)
@@ -77,8 +79,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     bool pageable = (to_device < 0 && !cards_is_pinned(to)) || (from_device < 0 && !cards_is_pinned(from));
     if (stream->capture && pageable) return (cudaError_t)cards_not_captured(stream, NULL);
     if (to_device < 0 && from_device < 0) cards_wait_stream(stream);
-    if (pageable && is_synchronous()) cards_wait_stream(stream);
-    if (from_device < 0 && !cards_is_pinned(from)) copy.from = copy.staged = staged(from, bytes);
+    enum how how = pageable ? choose_how() : STAGED;
+    if (how == SYNCHRONOUS) cards_wait_stream(stream);
+    if (from_device < 0 && !cards_is_pinned(from) && how != LATE) copy.from = copy.staged = staged(from, bytes);
     return enqueue(&copy);
 }
 

@@ -100,6 +100,14 @@ static void read_settings(void)
         if (strcmp(models[i].word, model) == 0) machine.model = &models[i];
 }
 
+/* Read when a context is made, as CUDA does. */
+int cards_queues(void)
+{
+    int64_t n = number_of("FAKE_CARDS_QUEUES", 0);
+    if (n > 0) n = number_of("CUDA_DEVICE_MAX_CONNECTIONS", n);
+    return n > CARDS_QUEUES_MAX ? CARDS_QUEUES_MAX : (int)n;
+}
+
 struct cards_machine *cards_machine(void)
 {
     pthread_once(&once, read_settings);

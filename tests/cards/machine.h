@@ -31,7 +31,17 @@ struct cards_item {
     void (*drop)(void *argument); /* NULL: run does it */
     void *argument;
     bool kernel;
+    int ticket; /* in its hardware queue */
     struct cards_item *next;
+};
+
+/* A card's hardware queue: one item of those that its streams were given at a time, in the order of the calls. Harder
+ * than a card, where a kernel lets the next go when it has begun. */
+enum { CARDS_QUEUES_MAX = 32 };
+struct cards_queue {
+    struct cards_lock lock; /* of the order in which streams and queue get items */
+    int tickets;
+    atomic_int served;
 };
 
 /* Behind what of a graph something comes: numbers of nodes. */
@@ -51,6 +61,7 @@ struct CUstream_st {
     int wanted;                    /* how many items somebody waits for */
     struct cards_capture *capture; /* NULL: what it is given is done */
     struct cards_tips tips;        /* in a capture: what its next node comes behind */
+    struct cards_queue *queue;     /* NULL: its own */
     struct CUstream_st *next;      /* of the card */
 };
 
@@ -74,6 +85,7 @@ struct cards_card {
     size_t used_bytes, most_bytes, taken_bytes, library_bytes; /* all; the most of taken; cudaMalloc; libraries */
     struct cards_lock lock;                                    /* of streams and loaded */
     struct CUstream_st *streams;
+    struct cards_queue queues[CARDS_QUEUES_MAX];
     const void *loaded[CARDS_KERNELS_MAX];
     int n_loaded;
     atomic_int n_streams, n_events, n_streams_made, n_events_made, n_kernels, n_copies, n_waits, n_blocked, n_graphs,
@@ -98,6 +110,8 @@ struct cards_machine {
 
 /* Read from the environment at first use. */
 struct cards_machine *cards_machine(void);
+/* Hardware queues of a card; 0: each stream has its own. */
+int cards_queues(void);
 bool cards_are_there(void);
 
 /* Keeps the code as the thread's last error, and returns it. */

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { NCCL_REGISTERED_MAX = 64 };
 enum { NCCL_RANKS_MAX = 16, NCCL_SLOT_BYTES = 1 << 16, NCCL_CARD_BYTES = 160 };
 
 enum nccl_verb {
@@ -39,7 +40,7 @@ enum nccl_verb {
 /* What has to be the same for all. */
 struct nccl_asked {
     int verb, type, reduction, root;
-    int captured, zero; /* all of an operation's members capture it, or none */
+    int captured, registered; /* all of an operation's members capture it, or none; a collective's memory likewise */
     size_t count;
 };
 
@@ -86,6 +87,8 @@ struct ncclComm {
     int number;               /* and its number there */
     _Atomic unsigned n_left;  /* issued, and not ended */
     int n_registered;
+    const char *registered[NCCL_REGISTERED_MAX];
+    size_t registered_bytes[NCCL_REGISTERED_MAX];
     bool connected, to[NCCL_RANKS_MAX], from[NCCL_RANKS_MAX];
     struct ncclComm *next; /* all there ever were: one that is gone is known as such */
 };

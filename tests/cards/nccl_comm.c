@@ -116,7 +116,8 @@ void nccl_comm_end(struct ncclComm *comm)
 
 ncclResult_t ncclGetVersion(int *version_p)
 {
-    *version_p = NCCL_VERSION_CODE;
+    const char *text = getenv("FAKE_CARDS_NCCL");
+    *version_p = text ? (int)strtol(text, NULL, 10) : NCCL_VERSION_CODE;
     return ncclSuccess;
 }
 
@@ -302,7 +303,9 @@ ncclResult_t ncclMemFree(void *address)
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *address, size_t bytes, void **handle_p)
 {
     nccl_comm_enter(comm);
-    comm->n_registered++;
+    if (comm->n_registered == NCCL_REGISTERED_MAX) nccl_breach("more memory is registered than this fake keeps");
+    comm->registered[comm->n_registered] = address;
+    comm->registered_bytes[comm->n_registered++] = bytes;
     *handle_p = bytes > 0 ? address : NULL;
     nccl_comm_leave(comm);
     return ncclSuccess;
@@ -312,7 +315,11 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
     if (!handle) return nccl_fail(ncclInvalidArgument, "no handle");
     nccl_comm_enter(comm);
-    if (comm->n_registered-- == 0) nccl_breach("memory is taken back from a communicator that has none");
+    int at = 0;
+    while (at < comm->n_registered && comm->registered[at] != handle) at++;
+    if (at == comm->n_registered) nccl_breach("memory is taken back from a communicator that does not have it");
+    comm->registered[at] = comm->registered[--comm->n_registered];
+    comm->registered_bytes[at] = comm->registered_bytes[comm->n_registered];
     nccl_comm_leave(comm);
     return ncclSuccess;
 }

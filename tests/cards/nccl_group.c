@@ -239,12 +239,24 @@ static ncclResult_t take(const struct nccl_call *call)
     return group.depth > 0 ? ncclSuccess : flush();
 }
 
+/* NCCL's text: if one member's memory is registered, all members' is, or the result is undefined. */
+static bool is_registered(const struct ncclComm *comm, const char *address)
+{
+    for (int i = 0; comm && i < comm->n_registered; i++)
+        if (address >= comm->registered[i] && address < comm->registered[i] + comm->registered_bytes[i]) return true;
+    return false;
+}
+
 static ncclResult_t collective(enum nccl_verb verb, const void *data, void *result, size_t count, ncclDataType_t type,
                                ncclRedOp_t reduction, int root, ncclComm_t comm, cudaStream_t stream)
 {
     struct nccl_call call = {.comm = comm, .stream = stream, .data = data, .result = result};
-    call.asked =
-        (struct nccl_asked){.verb = verb, .type = (int)type, .reduction = (int)reduction, .root = root, .count = count};
+    call.asked = (struct nccl_asked){.verb = verb,
+                                     .type = (int)type,
+                                     .reduction = (int)reduction,
+                                     .root = root,
+                                     .registered = is_registered(comm, data),
+                                     .count = count};
     return take(&call);
 }
 

@@ -121,10 +121,10 @@ static void check_same(const struct item *item)
         const struct nccl_asked *other = &item->comm->world->seats[r].asked;
         if (memcmp(mine, other, sizeof *mine) == 0) continue;
         nccl_breach("operation %u: rank %d asks for verb %d of %zu, type %d, reduction %d, root %d, and rank %d for "
-                    "verb %d of %zu, type %d, reduction %d, root %d (captured: %d and %d)",
+                    "verb %d of %zu, type %d, reduction %d, root %d (captured: %d and %d, registered: %d and %d)",
                     item->number, item->comm->rank, mine->verb, mine->count, mine->type, mine->reduction, mine->root, r,
                     other->verb, other->count, other->type, other->reduction, other->root, mine->captured,
-                    other->captured);
+                    other->captured, mine->registered, other->registered);
     }
 }
 

@@ -45,10 +45,26 @@ cudaStream_t cards_running_stream(void)
     return running;
 }
 
+/* Until all that its queue was given before was done. */
+static void await_queue(struct CUstream_st *stream, const struct cards_item *item)
+{
+    struct cards_queue *queue = stream->queue;
+    for (int served; queue && (served = atomic_load(&queue->served)) != item->ticket && !cards_is_ending(stream);)
+        cards_sleep(&queue->served, served);
+}
+
+static void leave_queue(struct CUstream_st *stream)
+{
+    if (!stream->queue) return;
+    atomic_fetch_add(&stream->queue->served, 1);
+    cards_wake(&stream->queue->served);
+}
+
 static void run_item(struct CUstream_st *stream, struct cards_item *item)
 {
     struct cards_card *card = &cards_machine()->cards[stream->device];
     int code = cudaErrorIllegalAddress, none = cudaSuccess;
+    await_queue(stream, item);
     if (cards_seed() && !cards_is_ending(stream)) dawdle(stream);
     cards_acquire(item);
     cards_open_memory(item->kernel ? 1u << stream->device | atomic_load(&card->peers) : ~0u);
@@ -61,6 +77,7 @@ static void run_item(struct CUstream_st *stream, struct cards_item *item)
     if (code && !cards_is_ending(stream)) atomic_compare_exchange_strong(&card->error, &none, code);
     cards_open_memory(0);
     free(item);
+    leave_queue(stream);
     cards_release(&stream->finished);
     atomic_fetch_add(&stream->finished, 1);
     cards_turn_end(stream);
@@ -165,6 +182,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream_p, unsigned flags)
     if (!stream) return cards_error(cudaErrorMemoryAllocation);
     *stream = (struct CUstream_st){.device = device, .index = atomic_fetch_add(&streams_made, 1)};
     stream->last = &stream->first;
+    if (cards_queues() > 0) stream->queue = &card->queues[stream->index % cards_queues()];
     give_mood(stream);
     cards_lock(&card->lock);
     stream->next = card->streams;
@@ -198,11 +216,16 @@ int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argume
     if (!item) abort();
     *item = (struct cards_item){.run = run, .drop = drop, .argument = argument, .kernel = kernel};
     cards_release(item);
+    if (stream->queue) {
+        cards_lock(&stream->queue->lock);
+        item->ticket = stream->queue->tickets++;
+    }
     cards_lock(&stream->lock);
     *stream->last = item;
     stream->last = &item->next;
     atomic_fetch_add(&stream->enqueued, 1);
     cards_unlock(&stream->lock);
+    if (stream->queue) cards_unlock(&stream->queue->lock);
     cards_turn_enqueued(stream);
     cards_wake(&stream->enqueued);
     if (cards_machine()->blocking) cards_wait_stream(stream);

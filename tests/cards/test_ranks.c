@@ -57,7 +57,7 @@ static int be_split_by_an_old_library(struct star *star, void *context)
     struct el_comm_split split = {.color = 0};
     old.comm_split = NULL;
     if (done(star, el_nccl_open_rank(&old, &star->base, "", open_card(star->base.rank), &state))) return 1;
-    bool right = el_nccl_ops.split(state, EL_OK, &split) == EL_ERR_ABSENT && strstr(el_error_message(), "2.18");
+    bool right = el_nccl_ops.split(state, EL_OK, &split) == EL_ERR_ABSENT && strstr(el_error_message(), "2.26");
     el_nccl_ops.close(state);
     return right ? 0 : 1;
 }

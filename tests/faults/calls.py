@@ -71,7 +71,6 @@ PASSED = [
     ("cudaMalloc", "a second try, when what is cached was given back"),
     ("cudaMemGetInfo", "what a library took stays unattributed"),
     ("cudnn(?!Convolution).*", "cuBLAS does it"),
-    ("ncclCommRegister|ncclMemAlloc", "plain memory serves"),
     ("nvml.*", "its figure is missing"),
 ]
 # Of these the output or the record has the driver's words, where the first call fails.

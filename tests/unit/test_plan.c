@@ -212,6 +212,13 @@ static void kernels_are_loaded_at_once_where_threads_wait_for_each_other(void **
     trial.procs = 2;
     assert_null(el_runner_environment(&trial, NULL));
     trial.procs = 1;
+    snprintf(trial.train.mode, sizeof trial.train.mode, "pipeline"); /* ranks whose messages wait for each other */
+    trial.train.mesh[EL_AXIS_STAGE] = 2;
+    trial.procs = 2;
+    assert_string_equal(el_runner_environment(&trial, NULL)[0], "CUDA_MODULE_LOADING=EAGER");
+    snprintf(trial.train.mode, sizeof trial.train.mode, "ddp");
+    trial.train.mesh[EL_AXIS_STAGE] = 0;
+    trial.procs = 1;
     trial.devices[1].index = 0; /* no NCCL there: host memory */
     assert_null(el_runner_environment(&trial, NULL));
     trial.devices[1] = (struct el_device_name){.backend = "cpu", .index = 1};

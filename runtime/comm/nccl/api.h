@@ -58,6 +58,7 @@ struct el_nccl_api {
     const char *(*host_id)(void);    /* NCCL_HOSTID; "" */
     bool (*shares_cards)(void);      /* two ranks may share a card: NCCL_MULTI_RANK_GPU_ENABLE, from 2.30 on */
     bool (*launches_block)(void);    /* CUDA_LAUNCH_BLOCKING is set: the host waits for each kernel */
+    int (*queues)(void);             /* hardware queues of a card: CUDA_DEVICE_MAX_CONNECTIONS; 0: not set */
 };
 
 /* Errors: EL_ERR_ABSENT with what is missing. */

@@ -105,11 +105,15 @@ static int64_t next_look_ns(void)
     return el_clock_ns() + LOOK_EVERY_MS * 1000000L;
 }
 
-/* A first use may connect all ranks: it has NCCL's own patience if --comm-timeout is less. */
+/* Opening and a first use may connect all ranks: they have NCCL's own patience if --comm-timeout is less. */
+static int64_t long_patience_ns(const struct el_nccl_group *group)
+{
+    return group->patience_ns > EL_NCCL_PATIENCE_NS ? group->patience_ns : EL_NCCL_PATIENCE_NS;
+}
+
 static bool has_to_end(struct el_nccl_group *group, int64_t since_ns)
 {
-    int64_t patience_ns = group->patience_ns > EL_NCCL_PATIENCE_NS ? group->patience_ns : EL_NCCL_PATIENCE_NS;
-    enum el_status status = el_nccl_check_others(group, since_ns, patience_ns, "a call has not returned");
+    enum el_status status = el_nccl_check_others(group, since_ns, long_patience_ns(group), "a call has not returned");
     if (status == EL_OK) return false;
     pthread_mutex_lock(&group->lock);
     el_error_take(status, &group->why);
@@ -196,7 +200,7 @@ static enum el_status wait_for(struct opening *opening, struct el_nccl_group *gr
     pthread_mutex_lock(&opening->lock);
     while (!opening->done && status == EL_OK) {
         if (!el_clock_cond_wait(&opening->changed, &opening->lock, next_look_ns()) && !opening->done)
-            status = el_nccl_check_others(group, since_ns, EL_NCCL_PATIENCE_NS, "not opened");
+            status = el_nccl_check_others(group, since_ns, long_patience_ns(group), "not opened");
     }
     *left_p = opening->left = !opening->done;
     pthread_mutex_unlock(&opening->lock);

@@ -131,6 +131,8 @@ enum el_status el_nccl_open_rank(const struct el_nccl_api *api, struct el_bootst
     enum el_status status =
         el_nccl_group_create(api, 1, el_bootstrap_rank(bootstrap), el_bootstrap_size(bootstrap), &group);
     if (status == EL_OK) group->members[0].device = device;
+    if (status == EL_OK && el_bootstrap_timeout(bootstrap) > 0)
+        group->patience_ns = (int64_t)(1e9 * el_bootstrap_timeout(bootstrap));
     status = el_bootstrap_agree(bootstrap, status);
     if (status == EL_OK) status = join(group, bootstrap);
     if (status == EL_OK)
@@ -176,6 +178,18 @@ static enum el_status cannot(void *state, enum el_status mine)
     return el_error_give(&cause);
 }
 
+enum el_status el_nccl_check_several(const struct el_nccl_api *api)
+{
+    enum { ENOUGH = 22600 };
+    int version = 0;
+    EL_NCCL_TRY(api, NULL, get_version, &version);
+    if (api->comm_split && version >= ENOUGH) return EL_OK;
+    return el_fail(EL_ERR_ABSENT,
+                   "nccl communicator: several on one GPU need NCCL 2.26 or newer, and this is %d.%d.%d, where their "
+                   "operations may wait for each other for ever: install nvidia-nccl anew, or give --comm tcp",
+                   version / 10000, version / 100 % 100, version % 100);
+}
+
 static void join_whole(struct el_nccl_group *whole, struct el_nccl_group *part)
 {
     part->whole = whole;
@@ -213,7 +227,7 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
     void *comm = NULL;
     split->state = NULL;
     split->rank = split->size = 0;
-    if (!api->comm_split) return el_fail(EL_ERR_ABSENT, "nccl communicator: a split needs NCCL 2.18 or newer");
+    EL_TRY(el_nccl_check_several(api));
     if (mine != EL_OK) return cannot(state, mine);
     EL_TRY(el_nccl_enter(member->group));
     int result = api->comm_split(el_nccl_comm(member), split->color, split->key, &comm);
@@ -241,6 +255,14 @@ static void release(void *owner)
     free(gone);
 }
 
+/* Of all members or none: where one alone has plain memory, NCCL promises nothing, so that no member falls back. */
+static enum el_status register_memory(struct el_nccl_member *member, struct el_nccl_memory *made, size_t bytes)
+{
+    EL_TRY(el_nccl_enter(member->group));
+    int result = made->api->memory_register(member->comm, made->memory, bytes, &made->handle);
+    return el_nccl_leave_with(member, result, "nccl memory_register");
+}
+
 enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p)
 {
     struct el_nccl_member *member = state;
@@ -251,17 +273,19 @@ enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, str
     struct el_nccl_memory *made = calloc(1, sizeof *made);
     if (!made) return el_fail(EL_ERR_HOST_MEMORY, "nccl communicator: no memory");
     *made = (struct el_nccl_memory){.api = api, .device = el_device_index(member->device)};
-    if (api->memory_take(&made->memory, bytes, made->device) != 0) {
+    enum el_status status =
+        el_nccl_check(api, member->device, api->memory_take(&made->memory, bytes, made->device), "nccl memory_take");
+    if (status != EL_OK) {
         free(made);
-        return el_fail(EL_ERR_ABSENT, "nccl communicator: no memory of its own: %s", api->last_error());
+        return cannot(state, el_nccl_explain(member->group, status));
     }
     made->member = member;
     made->next = member->memories;
     member->memories = made;
-    /* Unregistered it is still plain memory. */
-    if (el_nccl_begin(member->group)) {
-        if (api->memory_register(member->comm, made->memory, bytes, &made->handle) != 0) made->handle = NULL;
-        el_nccl_leave(member->group);
+    status = register_memory(member, made, bytes);
+    if (status != EL_OK) {
+        release(made);
+        return cannot(state, el_nccl_explain(member->group, status));
     }
     *memory_p = (struct el_lent_memory){.address = (uintptr_t)made->memory, .release = release, .owner = made};
     return EL_OK;

@@ -144,6 +144,19 @@ static enum el_status prepare(struct el_nccl_member *member, const bool *partner
     return el_nccl_reserve_word(member);
 }
 
+/* Two streams of one hardware queue go in the order of the calls: a message that waits for its receiver would hold up
+ * what the receiver waits for. */
+static enum el_status check_queues(const struct el_nccl_member *member)
+{
+    enum { QUEUES = 32 }; /* CUDA's most: NCCL has streams, too, and CUDA chooses each stream's queue */
+    int queues = member->group->api->queues();
+    if (queues == 0 || queues >= QUEUES) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "%s: CUDA_DEVICE_MAX_CONNECTIONS is %d: streams share hardware queues then, and messages between "
+                   "ranks may wait for each other for ever: unset it, or set %d",
+                   el_device_name(member->device), queues, QUEUES);
+}
+
 /* NCCL connects two members at their first message, which blocks the calling thread until the other end calls too.
  * Sending one here prevents a deadlock when both later send first. */
 static enum el_status connect(struct el_nccl_member *member, const struct el_nccl_link *link, bool sends)
@@ -198,9 +211,9 @@ enum el_status el_nccl_open_mailboxes(void *state, enum el_status mine, const bo
     struct el_nccl_member *member = state;
     struct el_error cause;
     int missing = -1;
-    if (mine == EL_OK && !member->group->api->comm_split)
-        mine = el_fail(EL_ERR_ABSENT, "nccl communicator: messages need NCCL 2.18 or newer");
+    if (mine == EL_OK) mine = el_nccl_check_several(member->group->api);
     if (mine == EL_OK) mine = prepare(member, partners, boxes, bytes);
+    if (mine == EL_OK) mine = check_queues(member);
     if (mine == EL_OK) mine = open_ways(member, partners, &missing);
     if (mine == EL_OK && missing < 0) return EL_OK;
     if (mine == EL_OK)

@@ -211,7 +211,13 @@ static bool shares_cards(void)
     return text && strtol(text, NULL, 0) > 0 && ncclGetVersion(&version) == ncclSuccess && version >= 23000;
 }
 
-/* CUDA has no call that reports it. */
+/* CUDA has no call that reports either. */
+static int queues(void)
+{
+    const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    return text ? (int)strtol(text, NULL, 10) : 0;
+}
+
 static bool launches_block(void)
 {
     const char *text = getenv("CUDA_LAUNCH_BLOCKING");
@@ -251,6 +257,7 @@ const struct el_nccl_api *el_nccl_module(void)
         .host_id = host_id,
         .shares_cards = shares_cards,
         .launches_block = launches_block,
+        .queues = queues,
     };
     return &api;
 }
