@@ -60,6 +60,6 @@ const struct el_kernel_table *el_kernels_cuda(void)
 {
     /* f64 never uses cuDNN, so that addresses do not matter. */
     static const struct el_kernel_table table = {
-        .name = "cuda", .find = find, .alignment = {[EL_F32] = EL_CUDA_ALIGNMENT}};
+        .name = "cuda", .find = find, .alignment = {[EL_F32] = EL_CUDA_ALIGNMENT, [EL_BF16] = EL_CUDA_ALIGNMENT}};
     return &table;
 }

@@ -7,7 +7,7 @@
 
 #include "runtime/base/host_device.h"
 
-enum { EL_CUDA_THREADS = 256, EL_CUDA_WARP = 32, EL_CUDA_ALIGN_BYTES = 64 };
+enum { EL_CUDA_THREADS = 256, EL_CUDA_WARP = 32, EL_CUDA_ALIGN_BYTES = 256 };
 
 /* Kernels stride over their work, so that any number of blocks >= 1 is right. 65,536 blocks fill the largest GPU. Few
  * when emulated, to test the strides. */

@@ -9,11 +9,14 @@
 
 #include "runtime/device/internal.h"
 
-enum { ALIGNMENT = 64, PAIRS_BUFFERS_MAX = 4096 };
+/* A line of the CPU's cache; what cudaMalloc gives, and cuBLAS's fastest kernels want. */
+enum { CPU_ALIGNMENT = 64, CARD_ALIGNMENT = 256 };
+enum { PAIRS_BUFFERS_MAX = 4096 };
 
-static size_t round_up(size_t bytes)
+static size_t room_of(const struct el_step_buffer *buffer)
 {
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t unit = buffer->buffer.device->ops->async ? CARD_ALIGNMENT : CPU_ALIGNMENT;
+    return (buffer->buffer.bytes + unit - 1) / unit * unit;
 }
 
 /* A buffer's range, or a gap below the top. */
@@ -97,7 +100,7 @@ static size_t place_as_allocated(struct el_step_buffer *const *events, int n_eve
     for (int e = 0; e < n_events; e++) {
         struct el_step_buffer *buffer = events[e];
         if (!buffer) continue;
-        size_t bytes = round_up(buffer->buffer.bytes);
+        size_t bytes = room_of(buffer);
         if (buffer->freed == e) {
             live -= bytes;
             if (bytes) give_gap(gaps, buffer->tried, buffer->tried + bytes);
@@ -143,7 +146,7 @@ static size_t place_in_order(struct el_step_buffer *const *order, int n, struct 
     size_t top = 0;
     placed->n = 0;
     for (int i = 0; i < n; i++) {
-        size_t at = 0, bytes = round_up(order[i]->buffer.bytes);
+        size_t at = 0, bytes = room_of(order[i]);
         for (int k = 0; k < placed->n && placed->list[k].begin < at + bytes; k++)
             if (placed->list[k].end > at && lives_with(&placed->list[k], order[i])) at = placed->list[k].end;
         insert(placed, count_below(placed, at), (struct stretch){at, at + bytes, order[i]->allocated, order[i]->freed});

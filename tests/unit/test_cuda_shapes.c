@@ -26,8 +26,8 @@ static void test_blocks(void **state)
     }
     assert_true(el_cuda_ceil_div(INT64_MAX, 2) == INT64_MAX / 2 + 1);
     assert_int_equal(el_cuda_align(0), 0);
-    assert_int_equal(el_cuda_align(1), 64);
-    assert_int_equal(el_cuda_align(64), 64);
+    assert_int_equal(el_cuda_align(1), 256);
+    assert_int_equal(el_cuda_align(256), 256);
 }
 
 /* In any order of candidates the first of the largest wins; "none yet" loses to everything. */
