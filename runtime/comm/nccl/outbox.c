@@ -144,12 +144,17 @@ static enum el_status prepare(struct el_nccl_member *member, const bool *partner
     return el_nccl_reserve_word(member);
 }
 
-/* Two streams of one hardware queue go in the order of the calls: a message that waits for its receiver would hold up
- * what the receiver waits for. */
-static enum el_status check_queues(const struct el_nccl_member *member)
+/* A message waits for its receiver: so would the host, and, in the order of the calls, streams of one hardware queue:
+ * two ranks for each other. */
+static enum el_status check_settings(const struct el_nccl_member *member)
 {
     enum { QUEUES = 32 }; /* CUDA's most: NCCL has streams, too, and CUDA chooses each stream's queue */
     int queues = member->group->api->queues();
+    if (member->group->api->launches_block())
+        return el_fail(EL_ERR_INVALID,
+                       "%s: CUDA_LAUNCH_BLOCKING is set: the host waits for each message to be received, and two ranks "
+                       "that send would wait for each other for ever: unset it",
+                       el_device_name(member->device));
     if (queues == 0 || queues >= QUEUES) return EL_OK;
     return el_fail(EL_ERR_INVALID,
                    "%s: CUDA_DEVICE_MAX_CONNECTIONS is %d: streams share hardware queues then, and messages between "
@@ -213,7 +218,7 @@ enum el_status el_nccl_open_mailboxes(void *state, enum el_status mine, const bo
     int missing = -1;
     if (mine == EL_OK) mine = el_nccl_check_several(member->group->api);
     if (mine == EL_OK) mine = prepare(member, partners, boxes, bytes);
-    if (mine == EL_OK) mine = check_queues(member);
+    if (mine == EL_OK) mine = check_settings(member);
     if (mine == EL_OK) mine = open_ways(member, partners, &missing);
     if (mine == EL_OK && missing < 0) return EL_OK;
     if (mine == EL_OK)
