@@ -27,6 +27,14 @@ extern "C" {
     for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / EL_CUDA_WARP; i < (n);                         \
          i += (int64_t)gridDim.x * blockDim.x / EL_CUDA_WARP)
 
+/* So many turns of the next loop at a time: more need more registers. */
+#ifdef EL_CUDA_EMULATED
+#define EL_CUDA_UNROLL(n)
+#else
+#define EL_CUDA_TEXT(words) #words
+#define EL_CUDA_UNROLL(n) _Pragma(EL_CUDA_TEXT(unroll n))
+#endif
+
 enum { WARPS_A_BLOCK = EL_CUDA_THREADS / EL_CUDA_WARP };
 
 static inline cudaStream_t stream_of(const struct el_kernel_args *args)

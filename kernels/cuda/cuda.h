@@ -10,6 +10,7 @@
     X(EL_OP_LINEAR_BACKWARD_DATA, linear_backward_data)                                                                \
     X(EL_OP_BATCH_NORM_INFERENCE, batch_norm_inference)                                                                \
     X(EL_OP_LAYER_NORM_FORWARD, layer_norm_forward)                                                                    \
+    X(EL_OP_ATTENTION_FORWARD, attention_forward)                                                                      \
     X(EL_OP_GELU_FORWARD, gelu_forward)                                                                                \
     X(EL_OP_GELU_BACKWARD, gelu_backward)                                                                              \
     X(EL_OP_ADD_ROW, add_row)                                                                                          \
@@ -41,7 +42,6 @@
     X(EL_OP_BATCH_NORM_FORWARD, batch_norm_forward)                                                                    \
     X(EL_OP_BATCH_NORM_BACKWARD, batch_norm_backward)                                                                  \
     X(EL_OP_LAYER_NORM_BACKWARD, layer_norm_backward)                                                                  \
-    X(EL_OP_ATTENTION_FORWARD, attention_forward)                                                                      \
     X(EL_OP_ATTENTION_BACKWARD, attention_backward)                                                                    \
     X(EL_OP_SUM_ROWS, sum_rows)                                                                                        \
     X(EL_OP_SUM_SQUARES, sum_squares)                                                                                  \

@@ -132,6 +132,7 @@ static const struct test_case cases[] = {
     ATTENTION(1, 8, 3, 32),
     ATTENTION(2, 33, 1, 7),
     ATTENTION(1, 67, 2, 64),
+    ATTENTION(2, 70, 1, 70), /* beyond a tile of the card's, in both */
     ATTENTION(1, 129, 1, 33),
     ROW(1, 1),
     ROW(5, 70),

@@ -15,6 +15,7 @@
 #define __device__
 #define __host__
 #define __grid_constant__
+#define __launch_bounds__(...)
 #define __shared__ static __thread /* several streams run kernels at once */
 
 struct el_emulator_index {
