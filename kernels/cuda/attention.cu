@@ -65,8 +65,7 @@ __device__ static inline struct share share_of(struct sizes of, int64_t item)
 /* Of x[samples, t, parts, heads, s]: the rows of a tile. */
 template <typename REAL>
 __device__ static inline struct tile_rows<REAL> rows_at(REAL *x, struct sizes of, struct share share, int tile,
-                                                        int parts, int part)
-{
+                                                        int parts, int part) {
     const int T = TILE<REAL>;
     int64_t begin = static_cast<int64_t>(tile) * T, step = parts * of.heads * of.s, left = of.t - begin;
     return {x + (share.sample * of.t + begin) * step + (part * of.heads + share.head) * of.s, step,
@@ -175,8 +174,8 @@ __device__ static inline void take_row(REAL *row, int seen, REAL per_root, struc
 
 template <typename REAL>
 __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
-attention_forward_kernel(struct sizes of, REAL per_root, const REAL *__restrict__ qkv,
-                                         REAL *__restrict__ y, REAL *__restrict__ saved)
+    attention_forward_kernel(struct sizes of, REAL per_root, const REAL *__restrict__ qkv, REAL *__restrict__ y,
+                             REAL *__restrict__ saved)
 {
     const int T = TILE<REAL>, M = T / SIDE;
     __shared__ struct shared_tiles<REAL> tiles;
@@ -201,7 +200,8 @@ attention_forward_kernel(struct sizes of, REAL per_root, const REAL *__restrict_
         }
         for (int i = 0; i < M; i++)
             for (int j = 0; j < M; j++)
-                out.of[i][j] = static_cast<REAL>(static_cast<double>(out.of[i][j]) / states[thread_row() + SIDE * i].sum);
+                out.of[i][j] =
+                    static_cast<REAL>(static_cast<double>(out.of[i][j]) / states[thread_row() + SIDE * i].sum);
         write<REAL, T>(rows_at(y, of, share, share.tile, 1, 0), share.slice * T, of.s, &out);
         if (share.slice == 0 && thread < q.n)
             saved[(share.sample * of.heads + share.head) * of.t + static_cast<int64_t>(share.tile) * T + thread] =
@@ -247,7 +247,7 @@ __device__ static inline double row_sum(double value)
 /* dq = ds k, with ds = p (dp - mean) / sqrt(s): the rows' means first, then the product. */
 template <typename REAL>
 __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
-attention_queries_kernel(struct sizes of, struct backward_of<REAL> from)
+    attention_queries_kernel(struct sizes of, struct backward_of<REAL> from)
 {
     const int T = TILE<REAL>, M = T / SIDE;
     __shared__ struct shared_tiles<REAL> tiles;
@@ -287,7 +287,7 @@ attention_queries_kernel(struct sizes of, struct backward_of<REAL> from)
 /* dv = p' dy and dk = ds' q, over all queries that see the keys. */
 template <typename REAL>
 __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
-attention_keys_kernel(struct sizes of, struct backward_of<REAL> from)
+    attention_keys_kernel(struct sizes of, struct backward_of<REAL> from)
 {
     const int T = TILE<REAL>, M = T / SIDE;
     __shared__ struct shared_tiles<REAL> tiles;
@@ -348,9 +348,11 @@ template <typename REAL> static enum el_status attention_backward(const struct e
     const struct sizes of = sizes_of<REAL>(args);
     const struct backward_of<REAL> from = {
         static_cast<const REAL *>(args->p[0]), static_cast<const REAL *>(args->p[1]),
-        static_cast<const REAL *>(args->p[2]), static_cast<REAL *>(args->p[3]),
-        static_cast<REAL *>(args->workspace), per_root<REAL>(of)};
-    EL_TRY(launch_blocks(args, "attention_backward's queries", blocks_of(of), attention_queries_kernel<REAL>, of, from));
+            static_cast<const REAL *>(args->p[2]), static_cast<REAL *>(args->p[3]),
+            static_cast<REAL *>(args->workspace), per_root<REAL>(of)
+    };
+    EL_TRY(
+        launch_blocks(args, "attention_backward's queries", blocks_of(of), attention_queries_kernel<REAL>, of, from));
     return launch_blocks(args, "attention_backward's keys", blocks_of(of), attention_keys_kernel<REAL>, of, from);
 }
 

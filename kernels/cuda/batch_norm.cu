@@ -1,14 +1,13 @@
-/* Batch norm: two sums per channel by stretches of rows, then a thread per channel, then a pass over the elements.
- * Forward sums x - x[0] and its square in one pass; the shift avoids cancellation in the variance. */
+/* Batch norm: two sums per channel and what follows from them, then a pass over the elements. Forward sums x - x[0] and its square in one pass; the shift avoids cancellation in the variance. */
 #include "kernels/cuda/channel_sums.cuh"
 
 template <typename REAL> struct from_first {
+    enum { N = 2 };
     const REAL *x;
-    __device__ void operator()(int64_t at, int64_t channel, double *one, double *two) const
+    __device__ void operator()(int64_t, int64_t channel, int64_t at, double *values) const
     {
-        double off = static_cast<double>(x[at]) - static_cast<double>(x[channel]);
-        *one = off;
-        *two = off * off;
+        values[0] = static_cast<double>(x[at]) - static_cast<double>(x[channel]);
+        values[1] = values[0] * values[0];
     }
 };
 
@@ -18,35 +17,34 @@ template <typename REAL> __device__ static inline REAL incoming(const REAL *dy, 
 }
 
 template <typename REAL> struct gradient_terms {
+    enum { N = 2 };
     const REAL *dy, *x, *y, *mean;
-    __device__ void operator()(int64_t at, int64_t channel, double *one, double *two) const
+    __device__ void operator()(int64_t, int64_t channel, int64_t at, double *values) const
     {
-        double g = static_cast<double>(incoming(dy, y, at));
-        *one = g;
-        *two = g * (static_cast<double>(x[at]) - static_cast<double>(mean[channel]));
+        values[0] = static_cast<double>(incoming(dy, y, at));
+        values[1] = values[0] * (static_cast<double>(x[at]) - static_cast<double>(mean[channel]));
     }
 };
 
 /* Sums of the stretches; backward also the totals behind them. */
 template <typename REAL> static size_t batch_norm_forward_bytes(const struct el_kernel_args *args)
 {
-    return channel_sums_bytes(args);
+    return el_cuda_sum_rows_bytes(args->d[0], 2 * args->d[1]);
 }
 
 template <typename REAL> static size_t batch_norm_backward_bytes(const struct el_kernel_args *args)
 {
-    return channel_sums_bytes(args) + static_cast<size_t>(2 * args->d[1]) * sizeof(double);
+    return el_cuda_sum_rows_bytes(args->d[0], 2 * args->d[1]) + static_cast<size_t>(2 * args->d[1]) * sizeof(double);
 }
 
-template <typename REAL>
-__global__ void moments_kernel(const REAL *__restrict__ x, const double *__restrict__ part, int64_t n, int64_t c,
-                               int64_t stretches, double eps, double momentum, REAL *__restrict__ running_mean,
-                               REAL *__restrict__ running_variance, REAL *__restrict__ saved)
-{
-    EL_CUDA_EACH(i, c)
+template <typename REAL> struct moments {
+    const REAL *x;
+    int64_t n, c;
+    double eps, momentum;
+    REAL *running_mean, *running_variance, *saved;
+    __device__ void operator()(int64_t i, const double *sums) const
     {
-        double count = static_cast<double>(n), off = all_stretches(part, stretches, 2 * c, i) / count;
-        double variance = all_stretches(part, stretches, 2 * c, c + i) / count - off * off;
+        double count = static_cast<double>(n), off = sums[0] / count, variance = sums[1] / count - off * off;
         if (variance < 0) variance = 0;
         double mean = static_cast<double>(x[i]) + off, unbiased = variance * count / (count - 1);
         saved[i] = static_cast<REAL>(mean);
@@ -55,7 +53,7 @@ __global__ void moments_kernel(const REAL *__restrict__ x, const double *__restr
         running_variance[i] =
             static_cast<REAL>((1 - momentum) * static_cast<double>(running_variance[i]) + momentum * unbiased);
     }
-}
+};
 
 /* A channel's mean, and its rstd or (eps >= 0) its variance. */
 template <typename REAL> struct normaliser {
@@ -98,10 +96,9 @@ template <typename REAL> static enum el_status batch_norm_forward(const struct e
     const REAL *x = static_cast<const REAL *>(args->p[0]);
     REAL *saved = static_cast<REAL *>(args->p[7]);
     EL_TRY(el_batch_norm_check(n));
-    EL_TRY(channel_sums(args, "batch_norm_forward's sums", from_first<REAL>{x}));
-    EL_TRY(launch(args, "batch_norm_forward's moments", c, moments_kernel<REAL>, x,
-                  static_cast<const double *>(args->workspace), n, c, el_cuda_stretches(n), args->s[0], args->s[1],
-                  static_cast<REAL *>(args->p[4]), static_cast<REAL *>(args->p[5]), saved));
+    const struct moments<REAL> moments = {
+        x, n, c, args->s[0], args->s[1], static_cast<REAL *>(args->p[4]), static_cast<REAL *>(args->p[5]), saved};
+    EL_TRY(channel_sums(args, "batch_norm_forward's moments", n, c, from_first<REAL>{x}, moments));
     return normalise<REAL>(args, "batch_norm_forward", saved, saved + c, -1, args->s[2] != 0);
 }
 
@@ -111,21 +108,21 @@ template <typename REAL> static enum el_status batch_norm_inference(const struct
                            static_cast<const REAL *>(args->p[5]), args->s[0], args->s[1] != 0);
 }
 
-template <typename REAL>
-__global__ void parameter_gradients_kernel(const double *__restrict__ part, const REAL *__restrict__ saved, int64_t c,
-                                           int64_t stretches, bool acc, double *__restrict__ total,
-                                           REAL *__restrict__ dscale, REAL *__restrict__ dshift)
-{
-    EL_CUDA_EACH(i, c)
+template <typename REAL> struct parameter_gradients {
+    const REAL *saved;
+    int64_t c;
+    bool acc;
+    double *total;
+    REAL *dscale, *dshift;
+    __device__ void operator()(int64_t i, const double *sums) const
     {
-        double plain = all_stretches(part, stretches, 2 * c, i);
-        double times_x = all_stretches(part, stretches, 2 * c, c + i) * static_cast<double>(saved[c + i]);
+        double plain = sums[0], times_x = sums[1] * static_cast<double>(saved[c + i]);
         total[i] = plain;
         total[c + i] = times_x;
         dshift[i] = static_cast<REAL>(acc ? static_cast<double>(dshift[i]) + plain : plain);
         dscale[i] = static_cast<REAL>(acc ? static_cast<double>(dscale[i]) + times_x : times_x);
     }
-}
+};
 
 /* dresidual may be dy: the same thread reads an element before it writes it. */
 template <typename REAL>
@@ -147,14 +144,14 @@ __global__ void spread_kernel(const REAL *dy, const REAL *__restrict__ x, const 
 
 template <typename REAL> static enum el_status batch_norm_backward(const struct el_kernel_args *args)
 {
-    int64_t n = args->d[0], c = args->d[1], stretches = el_cuda_stretches(n);
+    int64_t n = args->d[0], c = args->d[1];
     const REAL *dy = static_cast<const REAL *>(args->p[0]), *x = static_cast<const REAL *>(args->p[1]);
     const REAL *y = static_cast<const REAL *>(args->p[2]), *saved = static_cast<const REAL *>(args->p[4]);
-    double *part = static_cast<double *>(args->workspace), *total = part + stretches * 2 * c;
-    EL_TRY(channel_sums(args, "batch_norm_backward's sums", gradient_terms<REAL>{dy, x, y, saved}));
-    EL_TRY(launch(args, "batch_norm_backward's parameters", c, parameter_gradients_kernel<REAL>,
-                  static_cast<const double *>(part), saved, c, stretches, args->s[0] != 0, total,
-                  static_cast<REAL *>(args->p[6]), static_cast<REAL *>(args->p[7])));
+    double *total = static_cast<double *>(args->workspace) + el_cuda_stretches(n) * 2 * c;
+    const struct parameter_gradients<REAL> parameters = {
+        saved, c, args->s[0] != 0, total, static_cast<REAL *>(args->p[6]), static_cast<REAL *>(args->p[7])};
+    EL_TRY(channel_sums(args, "batch_norm_backward's parameters", n, c, gradient_terms<REAL>{dy, x, y, saved},
+                        parameters));
     return launch(args, "batch_norm_backward", n * c, spread_kernel<REAL>, dy, x, y,
                   static_cast<const REAL *>(args->p[3]), saved, static_cast<const double *>(total), n, c,
                   args->s[1] != 0, static_cast<REAL *>(args->p[5]), static_cast<REAL *>(args->p[8]));

@@ -1,5 +1,11 @@
-/* Two sums per channel over the rows of [d[0], d[1]], by stretches of rows, at the start of the workspace. TERMS gives
- * an element's terms. */
+/* Sums per channel over the rows of [rows, c], in one launch. A block takes 32 channels of a stretch of rows, each of
+ * its eight warps every eighth row; whoever ends last of a group of channels adds its stretches, in their order. So the
+ * bits depend on sizes alone.
+ *
+ *     struct terms { enum { N = 2 }; __device__ void operator()(int64_t row, int64_t channel, int64_t at, double *) };
+ *     struct finish { __device__ void operator()(int64_t channel, const double *sums) };
+ *     EL_TRY(channel_sums(args, "op", rows, c, terms, finish));       part: el_cuda_sum_rows_bytes(rows, N * c)
+ */
 #pragma once
 
 #include "kernels/cuda/common.cuh"
@@ -8,55 +14,111 @@ extern "C" {
 #include "kernels/cuda/layer.h"
 }
 
-/* part[stretch][2][c]: a block takes 32 channels of one stretch; each of its eight warps takes every eighth row. */
-template <typename TERMS>
-__global__ void channel_sums_kernel(TERMS terms, int64_t rows, int64_t c, int64_t tiles, int64_t stretches,
-                                    double *__restrict__ part)
+/* How many blocks of a group have ended; 0 between launches. A stream has a row of its own. */
+enum { COUNTERS = 256 };
+static __device__ unsigned channel_counters[EL_CUDA_SLOTS][COUNTERS];
+
+struct channel_sums_plan {
+    int64_t rows, c, tiles, stretches, tiles_a_group;
+    double *part; /* [stretches][N][c] */
+    int slot;
+};
+
+/* Of the eight warps' values; the first warp gets it. Begins and ends with all threads together. */
+template <int N> __device__ static inline void sum_warps(double *own)
 {
-    __shared__ double ones[WARPS_A_BLOCK][EL_CUDA_WARP], twos[WARPS_A_BLOCK][EL_CUDA_WARP];
+    __shared__ double sums[N][WARPS_A_BLOCK][EL_CUDA_WARP];
     int lane = threadIdx.x % EL_CUDA_WARP, warp = threadIdx.x / EL_CUDA_WARP;
-    int64_t stretch_rows = el_cuda_ceil_div(rows, stretches);
-    for (int64_t block = blockIdx.x; block < tiles * stretches; block += gridDim.x) {
-        int64_t channel = block % tiles * EL_CUDA_WARP + lane, stretch = block / tiles;
-        int64_t end = stretch_rows * (stretch + 1) < rows ? stretch_rows * (stretch + 1) : rows;
-        double one = 0, two = 0;
-        if (channel < c)
-            for (int64_t row = stretch_rows * stretch + warp; row < end; row += WARPS_A_BLOCK) {
-                double first, second;
-                terms(row * c + channel, channel, &first, &second);
-                one += first;
-                two += second;
-            }
-        ones[warp][lane] = one;
-        twos[warp][lane] = two;
-        __syncthreads();
-        if (warp == 0 && channel < c) {
-            for (int other = 1; other < WARPS_A_BLOCK; other++) one += ones[other][lane], two += twos[other][lane];
-            part[stretch * 2 * c + channel] = one;
-            part[stretch * 2 * c + c + channel] = two;
-        }
-        __syncthreads(); /* before the next tile reuses the places */
+    for (int v = 0; v < N; v++) sums[v][warp][lane] = own[v];
+    __syncthreads();
+    for (int other = 1; other < WARPS_A_BLOCK && warp == 0; other++)
+        for (int v = 0; v < N; v++) own[v] += sums[v][other][lane];
+    __syncthreads(); /* before the next sum reuses them */
+}
+
+/* Whether this block is the last of so many that call it with the counter; what they wrote before is there then. */
+__device__ static inline bool is_last(unsigned *counter, int64_t of)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(counter, 1u) + 1 == static_cast<unsigned>(of);
+        if (last) *counter = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    bool mine = last;
+    __syncthreads(); /* before the next call changes it */
+    return mine;
+}
+
+template <typename FINISH, int N>
+__device__ static inline void add_stretches(const FINISH &finish, const struct channel_sums_plan &plan, int64_t group)
+{
+    int lane = threadIdx.x % EL_CUDA_WARP, warp = threadIdx.x / EL_CUDA_WARP;
+    for (int64_t tile = group * plan.tiles_a_group; tile < plan.tiles && tile < (group + 1) * plan.tiles_a_group;
+         tile++) {
+        int64_t channel = tile * EL_CUDA_WARP + lane;
+        double sums[N] = {};
+        for (int64_t stretch = warp; stretch < plan.stretches && channel < plan.c; stretch += WARPS_A_BLOCK)
+            for (int v = 0; v < N; v++) sums[v] += __ldcg(&plan.part[(stretch * N + v) * plan.c + channel]);
+        sum_warps<N>(sums);
+        if (warp == 0 && channel < plan.c) finish(channel, sums);
     }
 }
 
-static inline size_t channel_sums_bytes(const struct el_kernel_args *args)
+/* The share of block `block` of `blocks`. */
+template <typename TERMS, typename FINISH>
+__device__ static inline void sum_channels(const TERMS &terms, const FINISH &finish,
+                                           const struct channel_sums_plan &plan, int64_t block, int64_t blocks)
 {
-    return el_cuda_sum_rows_bytes(args->d[0], 2 * args->d[1]);
+    const int N = TERMS::N;
+    int lane = threadIdx.x % EL_CUDA_WARP, warp = threadIdx.x / EL_CUDA_WARP;
+    int64_t stretch_rows = el_cuda_ceil_div(plan.rows, plan.stretches);
+    for (int64_t item = block; item < plan.tiles * plan.stretches; item += blocks) {
+        int64_t tile = item % plan.tiles, stretch = item / plan.tiles, channel = tile * EL_CUDA_WARP + lane;
+        int64_t end = stretch_rows * (stretch + 1) < plan.rows ? stretch_rows * (stretch + 1) : plan.rows;
+        double sums[N] = {}, values[N];
+        for (int64_t row = stretch_rows * stretch + warp; row < end && channel < plan.c; row += WARPS_A_BLOCK) {
+            terms(row, channel, row * plan.c + channel, values);
+            for (int v = 0; v < N; v++) sums[v] += values[v];
+        }
+        sum_warps<N>(sums);
+        if (plan.stretches == 1) {
+            if (warp == 0 && channel < plan.c) finish(channel, sums);
+            continue;
+        }
+        for (int v = 0; v < N && warp == 0 && channel < plan.c; v++)
+            plan.part[(stretch * N + v) * plan.c + channel] = sums[v];
+        int64_t group = tile / plan.tiles_a_group, left = plan.tiles - group * plan.tiles_a_group;
+        int64_t members = plan.stretches * (left < plan.tiles_a_group ? left : plan.tiles_a_group);
+        if (is_last(&channel_counters[plan.slot][group], members)) add_stretches<FINISH, N>(finish, plan, group);
+    }
 }
 
-template <typename TERMS>
-static enum el_status channel_sums(const struct el_kernel_args *args, const char *op, TERMS terms)
+template <typename TERMS, typename FINISH>
+__global__ void channel_sums_kernel(TERMS terms, FINISH finish, struct channel_sums_plan plan)
 {
-    int64_t rows = args->d[0], c = args->d[1];
-    int64_t tiles = el_cuda_ceil_div(c, EL_CUDA_WARP), stretches = el_cuda_stretches(rows);
-    return launch_blocks(args, op, el_cuda_blocks(tiles * stretches, 1), channel_sums_kernel<TERMS>, terms, rows, c,
-                         tiles, stretches, static_cast<double *>(args->workspace));
+    sum_channels(terms, finish, plan, blockIdx.x, gridDim.x);
 }
 
-/* One channel's, in order. */
-__device__ static inline double all_stretches(const double *part, int64_t stretches, int64_t stride, int64_t at)
+static inline struct channel_sums_plan channel_sums_plan_of(const struct el_kernel_args *args, int64_t rows, int64_t c)
 {
-    double sum = 0;
-    for (int64_t stretch = 0; stretch < stretches; stretch++) sum += part[stretch * stride + at];
-    return sum;
+    int64_t tiles = el_cuda_ceil_div(c, EL_CUDA_WARP), most = COUNTERS;
+    return {rows, c, tiles, el_cuda_stretches(rows), el_cuda_ceil_div(tiles, most),
+            static_cast<double *>(args->workspace), static_cast<const struct el_cuda_native *>(args->native)->slot};
+}
+
+static inline unsigned channel_sums_blocks(const struct channel_sums_plan &plan)
+{
+    return el_cuda_blocks(plan.tiles * plan.stretches, 1);
+}
+
+template <typename TERMS, typename FINISH>
+static enum el_status channel_sums(const struct el_kernel_args *args, const char *op, int64_t rows, int64_t c,
+                                   TERMS terms, FINISH finish)
+{
+    const struct channel_sums_plan plan = channel_sums_plan_of(args, rows, c);
+    return launch_blocks(args, op, channel_sums_blocks(plan), channel_sums_kernel<TERMS, FINISH>, terms, finish, plan);
 }

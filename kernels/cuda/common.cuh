@@ -32,7 +32,7 @@ extern "C" {
 #define EL_CUDA_UNROLL(n)
 #else
 #define EL_CUDA_TEXT(words) #words
-#define EL_CUDA_UNROLL(n) _Pragma(EL_CUDA_TEXT(unroll n))
+#define EL_CUDA_UNROLL(n)   _Pragma(EL_CUDA_TEXT(unroll n))
 #endif
 
 enum { WARPS_A_BLOCK = EL_CUDA_THREADS / EL_CUDA_WARP };

@@ -132,7 +132,7 @@ static enum el_status run(enum el_op_kind op, const struct el_kernel_args *args,
     if (op == EL_OP_CONV1D_FORWARD)
         return el_cuda_bias(args, dtype, rows, conv.f, args->p[3], args->p[2], args->s[0] != 0, args->p[3]);
     if (op != EL_OP_CONV1D_BACKWARD_WEIGHTS) return EL_OK;
-    return el_cuda_sum_rows(args, dtype, args->p[1], rows, conv.f, conv.acc, args->workspace, args->p[3]);
+    return el_cuda_sum_rows(args, dtype, args->p[1], rows, conv.f, conv.acc, args->p[3]);
 }
 
 static void release(void *plan_or_null)

@@ -33,11 +33,11 @@ static inline void *el_cuda_offset(const void *data, int64_t count, enum el_dtyp
 enum el_status el_cuda_bias(const struct el_kernel_args *args, enum el_dtype dtype, int64_t rows, int64_t n,
                             const void *x, const void *bias, bool relu, void *y);
 
-/* y[n] (+)= the sum of the rows of x[rows, n]. `part`: el_cuda_sum_rows_bytes(). */
+/* y[n] (+)= the sum of the rows of x[rows, n]. The op's workspace: el_cuda_sum_rows_bytes(). */
 enum el_status el_cuda_sum_rows(const struct el_kernel_args *args, enum el_dtype dtype, const void *x, int64_t rows,
-                                int64_t n, bool acc, void *part, void *y);
+                                int64_t n, bool acc, void *y);
 
-/* sum_rows takes up to 64 stretches in parallel, of at least 64 rows, then adds their sums in order. */
+/* Sums over rows take up to 64 stretches in parallel, of at least 64 rows, then add their sums in order. */
 enum { EL_CUDA_STRETCHES_MAX = 64, EL_CUDA_STRETCH_ROWS = 64 };
 
 static inline int64_t el_cuda_stretches(int64_t rows)

@@ -101,7 +101,7 @@ static enum el_status linear_backward_weights(const struct el_kernel_args *args,
                                             .acc = acc};
     EL_TRY(el_cuda_multiply(args, dtype, &product));
     if (!args->p[3]) return EL_OK;
-    return el_cuda_sum_rows(args, dtype, args->p[1], b, o, acc, args->workspace, args->p[3]);
+    return el_cuda_sum_rows(args, dtype, args->p[1], b, o, acc, args->p[3]);
 }
 
 static enum el_status add_row(const struct el_kernel_args *args, enum el_dtype dtype)
@@ -111,8 +111,7 @@ static enum el_status add_row(const struct el_kernel_args *args, enum el_dtype d
 
 static enum el_status sum_rows(const struct el_kernel_args *args, enum el_dtype dtype)
 {
-    return el_cuda_sum_rows(args, dtype, args->p[0], args->d[0], args->d[1], args->s[0] != 0, args->workspace,
-                            args->p[1]);
+    return el_cuda_sum_rows(args, dtype, args->p[0], args->d[0], args->d[1], args->s[0] != 0, args->p[1]);
 }
 
 #define ALL_TYPES(name)                                                                                                \

@@ -20,11 +20,28 @@ static enum el_status set_up_cublas(cublasHandle_t handle, const struct el_cuda_
     return EL_OK;
 }
 
+static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool slots[EL_CUDA_SLOTS];
+
+static enum el_status take_slot(struct el_cuda_native *native)
+{
+    pthread_mutex_lock(&slots_lock);
+    int slot = 0;
+    while (slot < EL_CUDA_SLOTS && slots[slot]) slot++;
+    if (slot < EL_CUDA_SLOTS) slots[slot] = true;
+    pthread_mutex_unlock(&slots_lock);
+    native->slot = slot;
+    return slot < EL_CUDA_SLOTS ? EL_OK
+                                : el_fail(EL_ERR_INVALID, "cuda:%d: a process has at most %d devices on its GPUs",
+                                          native->device, EL_CUDA_SLOTS);
+}
+
 enum el_status el_cuda_native_open_cublas(struct el_cuda_native *native)
 {
     cublasHandle_t handle;
     EL_CUBLAS_TRY(cublasCreate(&handle));
     enum el_status status = set_up_cublas(handle, native);
+    if (status == EL_OK) status = take_slot(native);
     if (status == EL_OK)
         native->cublas = handle;
     else
@@ -75,7 +92,12 @@ enum el_status el_cuda_native_open_cudnn(struct el_cuda_native *native)
 void el_cuda_native_close(struct el_cuda_native *native)
 {
     if (native->cudnn) cudnn->close(native);
-    if (native->cublas) cublasDestroy(native->cublas);
+    if (native->cublas) {
+        cublasDestroy(native->cublas);
+        pthread_mutex_lock(&slots_lock);
+        slots[native->slot] = false;
+        pthread_mutex_unlock(&slots_lock);
+    }
     native->cublas = NULL;
     if (native->cublas_workspace) cudaFree(native->cublas_workspace);
     native->cublas_workspace = NULL;

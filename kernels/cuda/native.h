@@ -18,12 +18,15 @@
 /* Operands at multiples of so many bytes are computed the same way: cuDNN's requirement. */
 enum { EL_CUDA_ALIGNMENT = 16 };
 
+/* Streams of a process with cuBLAS, at most. */
+enum { EL_CUDA_SLOTS = 64 };
+
 struct el_cuda_native {
     void *stream;           /* cudaStream_t */
     void *cublas;           /* cublasHandle_t, set to that stream */
     void *cudnn;            /* cudnnHandle_t, set to that stream; NULL: cuBLAS does convolutions */
     void *cublas_workspace; /* given to cuBLAS; NULL: it uses its own */
-    int device;
+    int device, slot; /* ..., and the stream's place among those with cuBLAS: sums count there which blocks have ended */
     bool tf32; /* products in TF32 (10-bit mantissa, f32 sums); set it before the handles */
 };
 

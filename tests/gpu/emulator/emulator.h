@@ -67,6 +67,16 @@ template <typename T> static inline T atomicMax(T *at, T value)
     return before;
 }
 
+/* What other blocks wrote is there at once. */
+static inline void __threadfence(void)
+{
+}
+
+template <typename T> static inline T __ldcg(const T *at)
+{
+    return *at;
+}
+
 static inline long long __double_as_longlong(double value)
 {
     long long bits;
