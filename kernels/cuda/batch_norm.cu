@@ -1,4 +1,5 @@
-/* Batch norm: two sums per channel and what follows from them, then a pass over the elements. Forward sums x - x[0] and its square in one pass; the shift avoids cancellation in the variance. */
+/* Batch norm: two sums per channel and what follows from them, then a pass over the elements. Forward sums x - x[0] and
+ * its square in one pass; the shift avoids cancellation in the variance. */
 #include "kernels/cuda/channel_sums.cuh"
 
 template <typename REAL> struct from_first {
@@ -97,7 +98,8 @@ template <typename REAL> static enum el_status batch_norm_forward(const struct e
     REAL *saved = static_cast<REAL *>(args->p[7]);
     EL_TRY(el_batch_norm_check(n));
     const struct moments<REAL> moments = {
-        x, n, c, args->s[0], args->s[1], static_cast<REAL *>(args->p[4]), static_cast<REAL *>(args->p[5]), saved};
+        x, n, c, args->s[0], args->s[1], static_cast<REAL *>(args->p[4]), static_cast<REAL *>(args->p[5]), saved
+    };
     EL_TRY(channel_sums(args, "batch_norm_forward's moments", n, c, from_first<REAL>{x}, moments));
     return normalise<REAL>(args, "batch_norm_forward", saved, saved + c, -1, args->s[2] != 0);
 }
@@ -149,7 +151,8 @@ template <typename REAL> static enum el_status batch_norm_backward(const struct 
     const REAL *y = static_cast<const REAL *>(args->p[2]), *saved = static_cast<const REAL *>(args->p[4]);
     double *total = static_cast<double *>(args->workspace) + el_cuda_stretches(n) * 2 * c;
     const struct parameter_gradients<REAL> parameters = {
-        saved, c, args->s[0] != 0, total, static_cast<REAL *>(args->p[6]), static_cast<REAL *>(args->p[7])};
+        saved, c, args->s[0] != 0, total, static_cast<REAL *>(args->p[6]), static_cast<REAL *>(args->p[7])
+    };
     EL_TRY(channel_sums(args, "batch_norm_backward's parameters", n, c, gradient_terms<REAL>{dy, x, y, saved},
                         parameters));
     return launch(args, "batch_norm_backward", n * c, spread_kernel<REAL>, dy, x, y,

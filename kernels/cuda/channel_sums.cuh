@@ -106,8 +106,13 @@ __global__ void channel_sums_kernel(TERMS terms, FINISH finish, struct channel_s
 static inline struct channel_sums_plan channel_sums_plan_of(const struct el_kernel_args *args, int64_t rows, int64_t c)
 {
     int64_t tiles = el_cuda_ceil_div(c, EL_CUDA_WARP), most = COUNTERS;
-    return {rows, c, tiles, el_cuda_stretches(rows), el_cuda_ceil_div(tiles, most),
-            static_cast<double *>(args->workspace), static_cast<const struct el_cuda_native *>(args->native)->slot};
+    return {rows,
+            c,
+            tiles,
+            el_cuda_stretches(rows),
+            el_cuda_ceil_div(tiles, most),
+            static_cast<double *>(args->workspace),
+            static_cast<const struct el_cuda_native *>(args->native)->slot};
 }
 
 static inline unsigned channel_sums_blocks(const struct channel_sums_plan &plan)

@@ -103,8 +103,9 @@ template <typename REAL> static enum el_status layer_norm_backward(const struct 
         static_cast<const REAL *>(args->p[0]), static_cast<const REAL *>(args->p[1]),
             static_cast<const REAL *>(args->p[2]), static_cast<const REAL *>(args->p[3]), n, c
     };
-    const struct parameters<REAL> to = {args->s[1] != 0, static_cast<REAL *>(args->p[5]),
-                                        static_cast<REAL *>(args->p[6])};
+    const struct parameters<REAL> to = {
+        args->s[1] != 0, static_cast<REAL *>(args->p[5]), static_cast<REAL *>(args->p[6])
+    };
     const struct channel_sums_plan plan = channel_sums_plan_of(args, n, c);
     const int row_blocks = static_cast<int>(el_cuda_blocks(n, WARPS_A_BLOCK));
     return launch_blocks(args, "layer_norm_backward", static_cast<unsigned>(row_blocks) + channel_sums_blocks(plan),

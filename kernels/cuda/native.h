@@ -26,7 +26,8 @@ struct el_cuda_native {
     void *cublas;           /* cublasHandle_t, set to that stream */
     void *cudnn;            /* cudnnHandle_t, set to that stream; NULL: cuBLAS does convolutions */
     void *cublas_workspace; /* given to cuBLAS; NULL: it uses its own */
-    int device, slot; /* ..., and the stream's place among those with cuBLAS: sums count there which blocks have ended */
+    int device,
+        slot;  /* ..., and the stream's place among those with cuBLAS: sums count there which blocks have ended */
     bool tf32; /* products in TF32 (10-bit mantissa, f32 sums); set it before the handles */
 };
 

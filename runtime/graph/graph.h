@@ -184,6 +184,7 @@ struct el_node_type {
     /* Optional; default: false. Gradients become ready in reverse order of parameters. PyTorch's Linear: bias, then
      * weight (transposed first); Conv1d: weight, then bias. */
     bool last_param_first;
+    bool reads_grad; /* without `relu`: its backward leaves its output's gradient as it is */
     enum el_node_takes takes;
     /* Optional; default: 0. Bits of the parameters that kernels take in the pass's type while tensors are bf16. */
     unsigned params_full;

@@ -158,7 +158,8 @@ const struct el_node_type el_node_linear = {.name = "linear",
                                             .backward_weights = backward_weights,
                                             .keeps = EL_KEEPS_INPUT_FOR_WEIGHTS,
                                             .takes = EL_TAKES_BF16,
-                                            .last_param_first = true};
+                                            .last_param_first = true,
+                                            .reads_grad = true};
 const struct el_node_type el_node_conv1d = {.name = "conv1d",
                                             .shape = shape_conv1d,
                                             .forward = forward,

@@ -70,8 +70,8 @@ const struct el_node_type el_node_gelu = {.name = "gelu",
                                           .backward_inputs = gelu_backward_inputs,
                                           .keeps = EL_KEEPS_INPUT};
 
-/* residual: x[b, ...], f[b, ...] -> y = x + f, in the wider type. Backward hands y's gradient over to f; x gets a copy,
- * because other contributions are added to it. */
+/* residual: x[b, ...], f[b, ...] -> y = x + f, in the wider type. Backward hands y's gradient over to f; x has the
+ * same, or a copy, because other contributions are added to it. */
 
 static const struct el_shape *shape_of(const struct el_graph *graph, const struct el_node *node, int i)
 {
@@ -88,8 +88,23 @@ static enum el_status residual_shape(const struct el_graph *graph, const struct 
     return EL_OK;
 }
 
+static bool is_of_one_type(const struct el_pass *pass, const struct el_node *node)
+{
+    const struct el_tensor *tensors = el_pass_get(pass)->graph->tensors;
+    enum el_dtype dtype = tensors[node->outputs[0]].dtype;
+    return tensors[node->inputs[0]].dtype == dtype && tensors[node->inputs[1]].dtype == dtype;
+}
+
 static void residual_forward(struct el_pass *pass, const struct el_node *node)
 {
+    if (is_of_one_type(pass, node)) {
+        struct el_kernel_op op = {
+            .op = EL_OP_ADD_ROW,
+            .views = {el_pass_input(pass, node, 0), el_pass_input(pass, node, 1), el_pass_output(pass, node, 0)},
+            .args.d = {1, count(pass, node)}};
+        el_pass_emit(pass, node, &op);
+        return;
+    }
     for (int i = 0; i < 2; i++)
         el_pass_move(pass, node, el_pass_input(pass, node, i), node->inputs[i], el_pass_output(pass, node, 0),
                      node->outputs[0], i);
@@ -100,6 +115,7 @@ static void residual_backward_inputs(struct el_pass *pass, const struct el_node 
     const struct el_view dy = el_pass_output_grad(pass, node, 0);
     struct el_view to;
     double acc;
+    if (el_pass_input_grads_share(pass, node)) return;
     for (int i = 0; i < 2; i++) {
         if (i == 1 && el_pass_input_grad_hand_over(pass, node, 1)) return;
         if (el_pass_input_grad(pass, node, i, &to, &acc))
@@ -151,5 +167,8 @@ static void dropout_backward_inputs(struct el_pass *pass, const struct el_node *
     el_pass_input_grad_done(pass, node, 0, dx);
 }
 
-const struct el_node_type el_node_dropout = {
-    .name = "dropout", .shape = dropout_shape, .forward = dropout_forward, .backward_inputs = dropout_backward_inputs};
+const struct el_node_type el_node_dropout = {.name = "dropout",
+                                             .shape = dropout_shape,
+                                             .forward = dropout_forward,
+                                             .backward_inputs = dropout_backward_inputs,
+                                             .reads_grad = true};

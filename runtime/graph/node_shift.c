@@ -60,6 +60,7 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     const struct el_shape *x = &el_pass_get(pass)->graph->tensors[node->inputs[0]].shape;
     struct el_view dx;
     double acc;
+    if (el_pass_input_grad_hand_over(pass, node, 0)) return;
     if (!el_pass_input_grad(pass, node, 0, &dx, &acc)) return;
     el_pass_emit(pass, node,
                  &(struct el_kernel_op){

@@ -30,6 +30,7 @@ struct el_pass {
     struct el_program *program;
     enum el_phase phase;
     bool again; /* forward_node recomputes */
+    bool split; /* this backward is one half of two */
     struct value *values;
     struct weight *weights;
     struct el_buffer **kept;   /* [n_nodes]: forward's extra values */
@@ -174,10 +175,26 @@ bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *no
     if (!pass_wants_grad(pass, node->inputs[i]) || to->grad.buffer) return false;
     if (pass->spec.graph->tensors[node->inputs[i]].dtype != pass->spec.graph->tensors[node->outputs[0]].dtype)
         return false;
+    if (pass->split && node->type->backward_weights) return false; /* its second half reads it */
     to->grad = from->grad;
     to->grad_owned = from->grad_owned;
     from->grad_owned = false;
     return true;
+}
+
+bool el_pass_input_grads_share(struct el_pass *pass, const struct el_node *node)
+{
+    const struct el_graph *graph = pass->spec.graph;
+    const int x = node->inputs[0], f = node->inputs[1], producer = graph->tensors[f].producer;
+    const struct el_node *before = node->index > 0 ? &graph->nodes[node->index - 1] : NULL;
+    if (pass->split || !before || producer != before->index || !before->type->reads_grad) return false;
+    if (before->attributes.relu || before->inputs[0] == x || x == f) return false;
+    if (!pass_wants_grad(pass, x) || !pass_wants_grad(pass, f) || pass->values[f].grad.buffer) return false;
+    if (graph->tensors[f].dtype != graph->tensors[node->outputs[0]].dtype) return false;
+    pass->values[f].grad = pass->values[node->outputs[0]].grad;
+    if (el_pass_input_grad_hand_over(pass, node, 0)) return true;
+    pass->values[f].grad = (struct el_view){0};
+    return false;
 }
 
 bool el_pass_input_grad_open(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p)
@@ -695,6 +712,7 @@ static void go_back(struct el_pass *pass, enum halves halves)
 static void backward(struct el_pass *pass, const struct el_view *doutputs, struct el_view *dinputs, enum halves halves)
 {
     const struct el_graph *graph = pass->spec.graph;
+    pass->split = halves != BOTH;
     for (int i = 0; i < graph->n_outputs; i++) pass->values[graph->outputs[i]].grad = doutputs[i];
     go_back(pass, halves);
     for (int i = 0; dinputs && i < graph->n_inputs; i++) dinputs[i] = pass->values[graph->inputs[i]].grad;

@@ -107,6 +107,9 @@ void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, i
 /* Makes the output's gradient input i's, without a copy; the node may change it during its backward. Shapes must be
  * equal. false: unwanted, or contributions exist: add instead. */
 bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *node, int i);
+/* Makes the output's gradient that of inputs 0 and 1 at once, without a copy: where input 1's producer is the node
+ * before, which reads it only (reads_grad) before anything is added to it for input 0. false: it is not so. */
+bool el_pass_input_grads_share(struct el_pass *pass, const struct el_node *node);
 /* Where parameter i's gradient goes. Scratch for a frozen one, if its node has trained ones or its kernel gives all
  * gradients; *acc_p is then unchanged. */
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p);
