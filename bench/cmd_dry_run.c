@@ -101,10 +101,10 @@ static json_t *document_of(const struct el_options *options, const struct el_tri
     put_fit(document, trial, forecasts);
     const int64_t longest = el_model_size(&trial->train.model, "seq");
     el_json_put(document, "longest", trial->train.length_by_batch ? json_integer(longest) : json_null());
-    el_json_put_real(document, "step_ms", el_json_number(record, "step_ms.mean"));
+    el_json_put_real(document, "step_ms", el_json_number(record, el_at_step_mean_ms));
     el_json_put(document, "step_ms_ci95", el_json_interval(el_json_number(step, "low"), el_json_number(step, "high")));
-    el_json_put_real(document, "samples_per_s", el_json_number(record, "throughput.samples_per_s"));
-    el_json_put_real(document, "tokens_per_s", el_json_number(record, "throughput.tokens_per_s"));
+    el_json_put_real(document, "samples_per_s", el_json_number(record, el_at_samples_per_s));
+    el_json_put_real(document, "tokens_per_s", el_json_number(record, el_at_tokens_per_s));
     el_json_put_real(document, "bubble_pct", el_json_number(record, "bubble_pct"));
     el_json_copy(document, record, copied);
     return document;

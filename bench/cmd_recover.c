@@ -104,7 +104,7 @@ static double whole_step_ms(const json_t *trial)
 {
     const double exposed = el_json_number(trial, "checkpoints.copy_ms") + el_json_number(trial, "checkpoints.wait_ms"),
                  every = steps_between(trial);
-    return 1e3 * el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.wall_samples_per_s") +
+    return 1e3 * el_json_number(trial, "global_batch") / el_json_number(trial, el_at_samples_per_s_wall) +
            (isnan(exposed) ? 0 : exposed / every);
 }
 

@@ -123,7 +123,7 @@ static json_t *tags_json(const json_t *a, const json_t *b)
 
 static json_t *device_json(const json_t *a, const json_t *b)
 {
-    double of_a = el_json_number(a, "memory.peak_bytes"), of_b = el_json_number(b, "memory.peak_bytes");
+    double of_a = el_json_number(a, el_at_device_peak_bytes), of_b = el_json_number(b, el_at_device_peak_bytes);
     return el_json_of(EL_KEY("a_device", el_json_text(a, "device", NULL)),
                       EL_KEY("b_device", el_json_text(b, "device", NULL)), EL_KEY("a_bytes", el_json_rounded(of_a)),
                       EL_KEY("b_bytes", el_json_rounded(of_b)), EL_KEY("change_bytes", el_json_rounded(of_b - of_a)),

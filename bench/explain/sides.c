@@ -98,7 +98,7 @@ static double or_zero(double value, bool zero)
 static struct el_parts parts_of(const json_t *member, bool alone)
 {
     double idle = el_json_number(member, "idle_ms"), other = el_json_number(member, "other_ms"),
-           exposed = or_zero(el_json_number(member, "comm.exposed_ms"), alone),
+           exposed = or_zero(el_json_number(member, el_at_device_comm_exposed_ms), alone),
            loading = el_json_number(member, "loading.exposed_ms"), compute = el_json_number(member, "compute_ms"),
            bubble = fmin(or_zero(el_json_number(member, "bubble_ms"), true), idle);
     if (isnan(loading)) loading = el_json_number(member, "busy_ms.data") + el_json_number(member, "busy_ms.h2d");
@@ -199,10 +199,7 @@ static enum el_status read_launches(struct el_side *side)
         return EL_OK;
     }
     EL_EACH(repeat, json_object_get(side->trial, "repeats")) {
-        double *steps;
-        size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &steps);
-        double ms = el_stats_mean(steps, n);
-        free(steps);
+        double ms = el_repeat_step_ms(repeat, EL_STEP_MEAN);
         if (!el_report_is_ok(repeat) || !(ms > 0) || side->n == EL_REPEATS_MAX) continue;
         struct el_parts *parts = &side->launches[side->n];
         for (int p = 0; p < EL_PARTS; p++) parts->ms[p] = NAN;

@@ -26,7 +26,7 @@ static struct told told_of(const json_t *trial)
     struct told told = {.devices = devices,
                         .n = json_array_size(devices),
                         .batch = el_json_number(trial, "global_batch"),
-                        .difference = el_excess_of(devices, "memory.peak_bytes"),
+                        .difference = el_excess_of(devices, el_at_device_peak_bytes),
                         .peak = el_json_number(devices, "0.memory.peak_bytes")};
     el_table_mode(trial, told.mode, sizeof told.mode);
     told.can_tell = el_imbalance_has_cards(trial) && !isnan(told.difference);

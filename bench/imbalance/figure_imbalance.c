@@ -51,7 +51,7 @@ static void put_net(const struct el_bars *bars, FILE *file)
         double bytes[EL_TAG_COUNT], top = 0, x = el_bars_middle(bars, i, &end);
         char mib[EL_FIGURE_BYTES];
         const json_t *devices = json_object_get(bars->list[i].trial, "per_device");
-        double whole = el_excess_of(devices, "memory.peak_bytes");
+        double whole = el_excess_of(devices, el_at_device_peak_bytes);
         el_excess_by_tag(devices, bytes);
         for (int t = 0; t < EL_TAG_COUNT; t++) top += fmax(0, bytes[t] / MIB);
         fprintf(file, "%g\t%.6g\t%.6g\t%.6g\t%.6g\t%s%s\n", x, x - 2.4 * EL_BAR_HALF, x + 2.4 * EL_BAR_HALF,

@@ -81,7 +81,7 @@ enum el_status el_imbalance_check_memory(const struct el_trial_set *set)
     for (int t = 0; t < set->n; t++) {
         const json_t *trial = json_array_get(json_object_get(run, "trials"), (size_t)t);
         double bytes = 0;
-        EL_EACH(device, json_object_get(trial, "per_device")) bytes += el_json_number(device, "memory.peak_bytes");
+        EL_EACH(device, json_object_get(trial, "per_device")) bytes += el_json_number(device, el_at_device_peak_bytes);
         if (el_trial_backend(&set->trials[t]).on_host) most_bytes = fmax(most_bytes, bytes);
     }
     json_decref(run);

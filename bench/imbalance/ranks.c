@@ -6,6 +6,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
+#include "bench/record/metrics.h"
 #include "bench/report/ranks.h"
 
 #define LONGER_RATIO 1.1 /* a smaller ratio of times or bytes counts as equal */
@@ -150,9 +151,9 @@ static void fill_row(const json_t *device, struct el_rank_row *row)
                                 .late_low_s = el_json_number(device, "arrivals.late_low_ms") / 1e3,
                                 .caused_s = el_json_number(device, "arrivals.caused_ms") / 1e3,
                                 .compute_s = el_json_number(device, "compute_ms") / 1e3,
-                                .wait_s = el_json_number(device, "comm.wait_ms") / 1e3,
-                                .transfer_s = el_json_number(device, "comm.transfer_ms") / 1e3,
-                                .exposed_s = el_json_number(device, "comm.exposed_ms") / 1e3,
+                                .wait_s = el_json_number(device, el_at_device_comm_wait_ms) / 1e3,
+                                .transfer_s = el_json_number(device, el_at_device_comm_transfer_ms) / 1e3,
+                                .exposed_s = el_json_number(device, el_at_device_comm_exposed_ms) / 1e3,
                                 .wait_exposed_s = el_json_number(device, "comm.wait_exposed_ms") / 1e3,
                                 .sent_bytes = el_json_number(device, "sent_bytes")};
 }

@@ -8,6 +8,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
+#include "bench/record/metrics.h"
 
 /* A step this close to the optimum needs no other round. */
 #define CLOSE_RATIO 1.01
@@ -37,7 +38,7 @@ static double compute_ms(const json_t *trial, int device)
 
 static double step_ms(const json_t *trial)
 {
-    return el_json_number(trial, "step_ms.median");
+    return el_json_number(trial, el_at_step_median_ms);
 }
 
 struct line {
@@ -200,7 +201,7 @@ static double peak_bytes(const json_t *trial, const char **device_p)
 {
     double most = NAN;
     EL_EACH(device, json_object_get(trial, "per_device")) {
-        double bytes = el_json_number(device, "memory.peak_bytes");
+        double bytes = el_json_number(device, el_at_device_peak_bytes);
         if (bytes <= most) continue;
         most = bytes;
         *device_p = el_json_text(device, "device", "?");

@@ -277,7 +277,7 @@ struct page {
 
 static json_t *measured(const struct page *page)
 {
-    return el_json_with(page->trials, "throughput.samples_per_s");
+    return el_json_with(page->trials, el_at_samples_per_s);
 }
 
 static json_t *controlled(const struct page *page)

@@ -6,6 +6,7 @@
 #include "bench/options/config.h"
 #include "bench/plot/bars.h"
 #include "bench/plot/plot.h"
+#include "bench/record/metrics.h"
 #include "runtime/base/probe.h"
 
 static const double THIN_RATIO = 0.01; /* of the largest part */
@@ -24,7 +25,7 @@ struct kind {
 static double unattributed_mib(const struct el_bar *bar, const char *name)
 {
     (void)name;
-    return el_json_number(bar->device, "memory.unattributed_bytes") / 1048576;
+    return el_json_number(bar->device, el_at_device_unattributed_bytes) / 1048576;
 }
 
 /* Only exposed communication lengthens the step, so only that is stacked. */
@@ -57,7 +58,7 @@ static bool is_exposed(const char *phase)
 static double step_part_ms(const struct el_bar *bar, const char *phase)
 {
     double exposed = 0, others = 0;
-    double step = bar->device ? el_json_number(bar->device, "step_ms") : el_json_number(bar->trial, "step_ms.mean");
+    double step = bar->device ? el_json_number(bar->device, "step_ms") : el_json_number(bar->trial, el_at_step_mean_ms);
     for (size_t i = 0; i < sizeof phase_names / sizeof phase_names[0]; i++) {
         double ms = phase_ms(bar, phase_names[i]);
         if (ms > 0) *(is_exposed(phase_names[i]) ? &exposed : &others) += ms;
@@ -75,14 +76,14 @@ static bool is_of(const struct el_bar *bar, const char *mode)
 
 static double throughput(const struct el_bar *bar, const char *mode)
 {
-    const double tokens_per_s = el_json_number(bar->trial, "throughput.tokens_per_s");
+    const double tokens_per_s = el_json_number(bar->trial, el_at_tokens_per_s);
     if (!is_of(bar, mode)) return NAN;
-    return tokens_per_s > 0 ? tokens_per_s : el_json_number(bar->trial, "throughput.samples_per_s");
+    return tokens_per_s > 0 ? tokens_per_s : el_json_number(bar->trial, el_at_samples_per_s);
 }
 
 static double busy_pct(const struct el_bar *bar, const char *mode)
 {
-    return is_of(bar, mode) ? el_json_number(bar->device, "utilization.busy_pct") : NAN;
+    return is_of(bar, mode) ? el_json_number(bar->device, el_at_device_busy_pct) : NAN;
 }
 
 static double part_max(const struct el_bars *bars, const struct el_bar_part *part, bool stacked)
@@ -110,9 +111,9 @@ static void name_parts(const struct el_bars *bars, const struct el_bar_part *par
 
 static bool rate_interval(const struct el_bar *bar, double *low_p, double *high_p)
 {
-    const bool tokens = el_json_number(bar->trial, "throughput.tokens_per_s") > 0;
-    *low_p = el_json_number(bar->trial, tokens ? "throughput.tokens_ci95.0" : "throughput.ci95.0");
-    *high_p = el_json_number(bar->trial, tokens ? "throughput.tokens_ci95.1" : "throughput.ci95.1");
+    const bool tokens = el_json_number(bar->trial, el_at_tokens_per_s) > 0;
+    *low_p = el_json_number(bar->trial, tokens ? el_at_tokens_per_s_ci95_low : el_at_samples_per_s_ci95_low);
+    *high_p = el_json_number(bar->trial, tokens ? el_at_tokens_per_s_ci95_high : el_at_samples_per_s_ci95_high);
     return *high_p > *low_p;
 }
 
@@ -167,7 +168,7 @@ static enum el_status write_bars(const struct el_figure *figure, const json_t *r
     if (kind->interval) put_intervals(kind, &bars, file);
     if (kind->interval == rate_interval) {
         el_data_block(file, "what is counted a second", "unit");
-        fputs(el_json_highest(trials, "throughput.tokens_per_s") > 0 ? "tokens\n" : "samples\n", file);
+        fputs(el_json_highest(trials, el_at_tokens_per_s) > 0 ? "tokens\n" : "samples\n", file);
     }
     if (kind->memory) el_bars_tops(&bars, parts, file);
     *any_p = names.present[0] != '\0';

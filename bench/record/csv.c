@@ -6,7 +6,6 @@
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/record/metrics.h"
 #include "bench/record/record.h"
 
 static void put_number(double value, FILE *file)

@@ -25,7 +25,7 @@ static double formula_flops(const struct el_trial *trial, const json_t *record)
 json_t *el_trial_arithmetic(const struct el_trial *trial, const json_t *record, const json_t *ok)
 {
     const json_t *machine = el_json_at(ok, "0.machine"); /* null: simulated, or no --machine */
-    const double step_s = el_json_number(record, "step_ms.mean") / 1e3;
+    const double step_s = el_json_number(record, el_at_step_mean_ms) / 1e3;
     const double rate = el_json_number(record, "flops_per_step") / step_s / trial->n_devices;
     const char *key = trial->train.model.precision   ? "bf16_tflop_per_s"
                       : trial->train.dtype == EL_F64 ? "f64_tflop_per_s"
@@ -201,12 +201,12 @@ json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *break
 
 static double busy_time(const json_t *device)
 {
-    return el_json_number(device, "utilization.busy_pct") / 100 * el_json_number(device, "step_ms");
+    return el_json_number(device, el_at_device_busy_pct) / 100 * el_json_number(device, "step_ms");
 }
 
 static double peak(const json_t *device)
 {
-    return el_json_number(device, "memory.peak_bytes");
+    return el_json_number(device, el_at_device_peak_bytes);
 }
 
 static double sent(const json_t *device)
@@ -257,13 +257,24 @@ static double median_of(const json_t *launches,
     return median;
 }
 
+double el_repeat_step_ms(const json_t *repeat, enum el_step_figure figure)
+{
+    const json_t *steps = json_object_get(repeat, "step_ms");
+    double *ms, value = NAN;
+    size_t n = el_json_numbers(steps, &ms);
+    bool good = n == json_array_size(steps);
+    for (size_t i = 0; i < n; i++) good = good && ms[i] > 0;
+    if (good)
+        value = figure == EL_STEP_MEDIAN ? el_stats_median(ms, n)
+                : figure == EL_STEP_MEAN ? el_stats_mean(ms, n)
+                                         : el_stats_quantile(ms, n, figure == EL_STEP_P95 ? 0.95 : 0.1);
+    free(ms);
+    return value;
+}
+
 double el_repeat_samples_per_s(const json_t *repeat, double global_batch)
 {
-    double *step_ms;
-    size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &step_ms);
-    double mean_ms = el_stats_mean(step_ms, n);
-    free(step_ms);
-    return mean_ms > 0 ? global_batch / mean_ms * 1e3 : NAN;
+    return global_batch / el_repeat_step_ms(repeat, EL_STEP_MEAN) * 1e3;
 }
 
 static void tell_rate(const json_t *repeat, const void *global_batch, double *figures)
@@ -299,13 +310,8 @@ json_t *el_trial_throughput(const json_t *ok, double global_batch, double tokens
 
 static void tell_steps(const json_t *repeat, const void *context, double *figures)
 {
-    double *steps;
-    size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &steps);
     (void)context;
-    figures[0] = el_stats_median(steps, n);
-    figures[1] = el_stats_mean(steps, n);
-    figures[2] = el_stats_quantile(steps, n, 0.95);
-    free(steps);
+    for (int f = EL_STEP_MEDIAN; f <= EL_STEP_P95; f++) figures[f] = el_repeat_step_ms(repeat, (enum el_step_figure)f);
 }
 
 json_t *el_trial_step_ms(const json_t *repeats)

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "bench/record/metrics.h"
 #include "bench/stats/stats.h"
 #include "bench/trial/trial.h"
 #include "profiles/memory_timeline.h"
@@ -110,6 +111,9 @@ json_t *el_trial_throughput(const json_t *ok, double global_batch, double tokens
 /* {"flop_per_s_per_device", "formula_flops_per_step", "gemm_flop_per_s", "gemm_pct", "gemm_source"} (docs/metrics.md,
  * FLOP/s). */
 json_t *el_trial_arithmetic(const struct el_trial *trial, const json_t *record, const json_t *ok);
+/* Of a launch's steps, ms; NAN: there are none, or one is no number above 0. */
+enum el_step_figure { EL_STEP_MEDIAN, EL_STEP_MEAN, EL_STEP_P95, EL_STEP_P10 };
+double el_repeat_step_ms(const json_t *repeat, enum el_step_figure figure);
 /* {"median", "mean", "p95"}: within each launch, then the geometric mean over launches with steps. */
 json_t *el_trial_step_ms(const json_t *repeats);
 /* NAN: no steps. */

@@ -9,6 +9,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/program.h"
 #include "bench/base/text.h"
+#include "bench/record/record.h"
 #include "bench/stats/stats.h"
 #include "runtime/base/utf8.h"
 #include "runtime/train/train.h"
@@ -111,15 +112,6 @@ bool el_workload_same(const json_t *base, const json_t *head)
 
 /* ---- exact figures: rows of the metric table ---- */
 
-static bool is_exact(const struct el_metric *metric)
-{
-    static const char *const names[] = {"comm_bytes",        "flops_per_step",    "param_bytes",
-                                        "device_peak_bytes", "device_sent_bytes", "device_received_bytes"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (!strcmp(metric->name, names[i])) return true;
-    return !strncmp(metric->path, "memory.peak_by_tag.", strlen("memory.peak_by_tag."));
-}
-
 json_t *el_figure_new(const char *unit, enum el_better better, double value, json_t *launches, bool exact)
 {
     json_t *figure = el_json_of(EL_KEY("unit", unit), EL_KEY("better", el_better_text(better)), EL_KEY("value", value));
@@ -135,7 +127,7 @@ static void put_exact(const json_t *trial, json_t *figures)
     if (el_json_is(trial, "config.length_by", "batch")) return;
     for (const struct el_metric *m = el_metric_list(); m->name; m++) {
         bool of_trial = m->of == EL_METRIC_OF_TRIAL;
-        size_t n = !is_exact(m) ? 0 : of_trial ? 1 : json_array_size(devices);
+        size_t n = !m->exact ? 0 : of_trial ? 1 : json_array_size(devices);
         for (size_t i = 0; i < n; i++) {
             char name[NAME_BYTES];
             double value = el_metric_value(m, trial, of_trial ? NULL : json_array_get(devices, i));
@@ -148,7 +140,8 @@ static void put_exact(const json_t *trial, json_t *figures)
 
 /* ---- timed figures: one per launch ---- */
 
-/* The first is a gate's own: a median passes over the few steps in which the system had other work. */
+/* First those of el_step_figure. The first is a gate's own: a median passes over the few steps in which the system had
+ * other work. */
 static const struct timed {
     const char *name, *unit;
     enum el_better better;
@@ -184,26 +177,10 @@ enum el_better el_figure_better(const json_t *figure)
     return EL_BETTER_NEITHER;
 }
 
-/* NAN where a step is no number or not above 0. */
 static double of_launch(int which, const json_t *repeat, double batch)
 {
-    const json_t *steps = json_object_get(repeat, "step_ms");
-    double *x, result = NAN;
-    size_t n = el_json_numbers(steps, &x);
-    bool good = n > 0 && n == json_array_size(steps);
-    for (size_t i = 0; i < n; i++) good = good && x[i] > 0;
-    if (good) {
-        double mean = el_stats_mean(x, n);
-        const double figures[N_TIMED] = {el_stats_median(x, n),
-                                         mean,
-                                         el_stats_quantile(x, n, 0.95),
-                                         el_stats_quantile(x, n, 0.1),
-                                         batch * 1e3 / mean,
-                                         batch * 1e3 / mean};
-        result = figures[which];
-    }
-    free(x);
-    return result;
+    return which < OF_SAMPLES ? el_repeat_step_ms(repeat, (enum el_step_figure)which)
+                              : el_repeat_samples_per_s(repeat, batch);
 }
 
 static json_t *timed_figure(int which, const json_t *trial)

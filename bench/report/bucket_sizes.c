@@ -20,7 +20,7 @@ struct sizes {
 
 static bool has_times(const json_t *trial)
 {
-    return el_report_is_ok(trial) && el_json_number(trial, "throughput.samples_per_s") > 0;
+    return el_report_is_ok(trial) && el_json_number(trial, el_at_samples_per_s) > 0;
 }
 
 /* Steals both. */
@@ -127,8 +127,8 @@ static int fastest_of(const struct sizes *sizes)
 {
     int fastest = 0;
     for (int k = 1; k < sizes->n; k++)
-        if (sizes->same_as[k] == k && el_json_number(sizes->trial[k], "throughput.samples_per_s") >
-                                          el_json_number(sizes->trial[fastest], "throughput.samples_per_s"))
+        if (sizes->same_as[k] == k && el_json_number(sizes->trial[k], el_at_samples_per_s) >
+                                          el_json_number(sizes->trial[fastest], el_at_samples_per_s))
             fastest = k;
     return fastest;
 }

@@ -14,7 +14,7 @@ enum { TEXT_BYTES = 1024 };
 
 static bool finished(const json_t *trial)
 {
-    return el_report_is_ok(trial) && !isnan(el_json_number(trial, "throughput.samples_per_s"));
+    return el_report_is_ok(trial) && !isnan(el_json_number(trial, el_at_samples_per_s));
 }
 
 static bool is_mode(const json_t *trial, const char *mode)
@@ -70,7 +70,8 @@ static void even_text(const json_t *trials, char *text, size_t bytes)
 static void say_memory_of(const json_t *trial, const char *even, FILE *out)
 {
     const json_t *devices = json_object_get(trial, "per_device"), *first = json_array_get(devices, 0);
-    double whole = el_excess_of(devices, "memory.peak_bytes"), peak = el_json_number(first, "memory.peak_bytes");
+    double whole = el_excess_of(devices, el_at_device_peak_bytes),
+           peak = el_json_number(first, el_at_device_peak_bytes);
     char peak_mib[EL_FIGURE_BYTES], more_mib[EL_FIGURE_BYTES], ratio[EL_FIGURE_BYTES], moment[128];
     char parts[TEXT_BYTES], more[TEXT_BYTES + 64] = "no more than the others, to 1 %";
     moment_text(first, moment, sizeof moment);
@@ -263,7 +264,7 @@ static void say_gpu(const json_t *trials, FILE *out)
         const json_t *of_mode = largest(trials, mode->name, 1);
         if (of_mode) trial = of_mode;
     }
-    double comm_bytes = el_json_number(trial, "comm.bytes");
+    double comm_bytes = el_json_number(trial, el_at_comm_bytes);
     bool on_gpus = el_json_text(json_array_get(trials, 0), "per_device.0.uuid", NULL) != NULL;
     if (comm_bytes > 0)
         snprintf(comm, sizeof comm, ", %s MiB sent per step by all devices in %s", el_text_mib(comm_bytes, sent),

@@ -69,7 +69,7 @@ static void list_parts(const struct el_tag_bytes *parts, double sign, double lea
 
 const char *el_excess_text(const json_t *per_device, char *text, size_t bytes)
 {
-    double by_tag[EL_TAG_COUNT], least_bytes = fabs(el_excess_of(per_device, "memory.peak_bytes")) / 50;
+    double by_tag[EL_TAG_COUNT], least_bytes = fabs(el_excess_of(per_device, el_at_device_peak_bytes)) / 50;
     struct el_tag_bytes parts[EL_TAG_COUNT];
     el_excess_by_tag(per_device, by_tag);
     el_tags_by_size(by_tag, parts);
@@ -200,8 +200,8 @@ static void put_trial(const json_t *trial, struct process_columns *columns)
                 el_json_number(process, "process_bytes"));
         json_decref(own);
     }
-    put_row(columns, EL_TABLE_DIM, "", "the ledger's peak in it", devices, "memory.peak_bytes", NAN);
-    put_row(columns, EL_TABLE_DIM, "", "unattributed", devices, "memory.unattributed_bytes", NAN);
+    put_row(columns, EL_TABLE_DIM, "", "the ledger's peak in it", devices, el_at_device_peak_bytes, NAN);
+    put_row(columns, EL_TABLE_DIM, "", "unattributed", devices, el_at_device_unattributed_bytes, NAN);
 }
 
 void el_report_processes(const json_t *run, FILE *out)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "bench/base/table.h"
+#include "bench/record/metrics.h"
 #include "bench/stats/stats.h"
 #include "runtime/base/probe.h"
 

@@ -34,7 +34,7 @@ static void show_device(const json_t *device, const json_t *context, char *text)
 
 static void show_hidden(const json_t *device, const json_t *context, char *text)
 {
-    double total_ms = el_json_number(device, "comm.total_ms");
+    double total_ms = el_json_number(device, el_at_device_comm_total_ms);
     (void)context;
     show_figure(total_ms > 0 ? 100 * el_json_number(device, "comm.overlapped_ms") / total_ms : NAN, text);
 }
@@ -44,14 +44,14 @@ static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_
 
 const struct el_column el_report_comm_columns[] = {{.head = "device", .gap = 2, .width = -8, .show = show_device},
                                                    EL_FIGURE("compute", 8, "compute_ms"),
-                                                   EL_FIGURE("+ exposed", 10, "comm.exposed_ms"),
+                                                   EL_FIGURE("+ exposed", 10, el_at_device_comm_exposed_ms),
                                                    EL_FIGURE("+ other", 8, "other_ms"),
                                                    EL_FIGURE("+ idle", 7, "idle_ms"),
-                                                   EL_FIGURE("| wait", 7, "comm.wait_ms"),
-                                                   EL_FIGURE("transfer", 9, "comm.transfer_ms"),
+                                                   EL_FIGURE("| wait", 7, el_at_device_comm_wait_ms),
+                                                   EL_FIGURE("transfer", 9, el_at_device_comm_transfer_ms),
                                                    EL_SHOWN("hidden %", 9, show_hidden),
                                                    EL_FIGURE("bubble", 7, "bubble_ms"),
-                                                   EL_FIGURE("CPU of comm.", 13, "comm.cpu_ms"),
+                                                   EL_FIGURE("CPU of comm.", 13, el_at_device_comm_cpu_ms),
                                                    EL_FIGURE("bus GB/s", 9, "busbw_gb_per_s"),
                                                    EL_NO_MORE};
 
@@ -72,7 +72,7 @@ json_t *el_report_comm_rows(const json_t *trial)
         json_t *row = json_copy(device);
         bool slowest = el_json_whole(trial, "slowest_member") == (int64_t)device_at.i;
         el_json_put(row, "slowest", json_boolean(slowest));
-        if (slowest) el_json_put_real(row, "busbw_gb_per_s", el_json_number(trial, "comm.busbw_gb_per_s"));
+        if (slowest) el_json_put_real(row, "busbw_gb_per_s", el_json_number(trial, el_at_comm_busbw_gb_per_s));
         json_array_append_new(rows, row);
     }
     return rows;
@@ -80,7 +80,7 @@ json_t *el_report_comm_rows(const json_t *trial)
 
 bool el_report_communicates(const json_t *trial)
 {
-    return json_is_object(json_object_get(trial, "breakdown")) || !isnan(el_json_number(trial, "comm.wait_ms"));
+    return json_is_object(json_object_get(trial, "breakdown")) || !isnan(el_json_number(trial, el_at_comm_wait_ms));
 }
 
 static void put_measured(const json_t *trials, FILE *out)
@@ -107,7 +107,7 @@ static void put_measured(const json_t *trials, FILE *out)
 static void say_blocks(const json_t *trial, FILE *out)
 {
     char blocks[EL_FIGURE_BYTES], measured[EL_FIGURE_BYTES], mode[64];
-    double blocks_ms = el_json_number(trial, "breakdown.step_ms"), step_ms = el_json_number(trial, "step_ms.mean");
+    double blocks_ms = el_json_number(trial, "breakdown.step_ms"), step_ms = el_json_number(trial, el_at_step_mean_ms);
     if (!(fabs(blocks_ms / step_ms - 1) > BLOCKS_RATIO)) return;
     el_table_mode(trial, mode, sizeof mode);
     el_text_say(
@@ -138,7 +138,7 @@ void el_report_steps(const json_t *run, FILE *out)
 
 static const struct el_column cost_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
                                                 EL_SHOWN("global batch", -14, el_table_batch),
-                                                EL_FIGURE("step ms", 8, "step_ms.mean"),
+                                                EL_FIGURE("step ms", 8, el_at_step_mean_ms),
                                                 EL_FIGURE("toggled us", 12, "recorder.toggled_us"),
                                                 EL_INTERVAL("95 % interval", 16, "recorder.toggled_us_ci95"),
                                                 EL_INTERVAL("in % of step", 17, "recorder.toggled_pct_ci95"),
@@ -155,24 +155,20 @@ const struct el_column el_report_arithmetic_columns[] = {
     EL_SHOWN("mode", -9, el_report_mode),
     EL_SHOWN("global batch", -14, el_table_batch),
     {.head = "GFLOP per step", .width = 15, .kind = EL_CELL_FIGURE, .path = "flops_per_step", .scale = 1e-9},
-    {.head = "6N+12LHQT",
-     .width = 11,
-     .kind = EL_CELL_FIGURE,
-     .path = "arithmetic.formula_flops_per_step",
-     .scale = 1e-9},
+    {.head = "6N+12LHQT", .width = 11, .kind = EL_CELL_FIGURE, .path = el_at_formula_flops_per_step, .scale = 1e-9},
     {.head = "GFLOP/s per device",
      .width = 18,
      .kind = EL_CELL_FIGURE,
-     .path = "arithmetic.flop_per_s_per_device",
+     .path = el_at_flop_per_s_per_device,
      .scale = 1e-9},
-    EL_PERCENT("of GEMM %", 11, "arithmetic.gemm_pct"),
+    EL_PERCENT("of GEMM %", 11, el_at_gemm_pct),
     EL_NO_MORE};
 
 json_t *el_report_arithmetic_rows(const json_t *trials)
 {
     json_t *rows = json_array();
     EL_EACH(trial, trials)
-        if (el_json_number(trial, "arithmetic.formula_flops_per_step") > 0 ||
+        if (el_json_number(trial, el_at_formula_flops_per_step) > 0 ||
             el_json_number(trial, "arithmetic.gemm_flop_per_s") > 0)
             json_array_append(rows, trial);
     return rows;

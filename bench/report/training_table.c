@@ -233,13 +233,13 @@ static void say_hook(const json_t *trial, const json_t *base, FILE *out)
     append_loss(trial, base, text);
     el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s against %s at batch %.0f: %s times the bytes sent%s.%s%s%s",
                 name, base_name, el_json_number(trial, "global_batch"),
-                el_text_figure(el_json_number(trial, "comm.bytes") / el_json_number(base, "comm.bytes"), bytes), text,
-                doubt ? " Times are suspect: " : "", doubt ? doubt : "", doubt ? "." : "");
+                el_text_figure(el_json_number(trial, el_at_comm_bytes) / el_json_number(base, el_at_comm_bytes), bytes),
+                text, doubt ? " Times are suspect: " : "", doubt ? doubt : "", doubt ? "." : "");
 }
 
 static bool is_there(const json_t *trial)
 {
-    return el_report_is_ok(trial) && el_json_number(trial, "comm.bytes") > 0;
+    return el_report_is_ok(trial) && el_json_number(trial, el_at_comm_bytes) > 0;
 }
 
 void el_report_hooks(const json_t *run, FILE *out)

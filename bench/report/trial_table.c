@@ -206,12 +206,12 @@ void el_report_mode(const json_t *trial, const json_t *context, char *text)
 /* Throughput over that of single with the same global batch. */
 static void show_ratio(const json_t *trial, const json_t *trials, char *text)
 {
-    double rate = el_json_number(trial, "throughput.samples_per_s"), single_rate = NAN;
+    double rate = el_json_number(trial, el_at_samples_per_s), single_rate = NAN;
     char ratio[EL_FIGURE_BYTES];
     EL_EACH(other, trials)
         if (isnan(single_rate) && el_json_is(other, "mode", el_mode_plain()->name) &&
             el_json_number(other, "global_batch") == el_json_number(trial, "global_batch"))
-            single_rate = el_json_number(other, "throughput.samples_per_s");
+            single_rate = el_json_number(other, el_at_samples_per_s);
     snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(rate / single_rate, ratio));
 }
 
@@ -268,14 +268,13 @@ static void show_device(const json_t *device, const json_t *context, char *text)
 #define TRIAL_COLUMNS(rate, figure, interval) \
     {.head = "mode", .width = -9, .alone = true, .show = el_report_mode}, EL_SHOWN("global batch", -14, el_table_batch), EL_FIGURE(rate, 11, figure), \
     EL_INTERVAL("95 % interval", 18, interval), EL_SHOWN("/single", 9, show_ratio), \
-    EL_FIGURE("step ms", 8, "step_ms.mean"), EL_FIGURE("p95 ms", 9, "step_ms.p95"), \
-    EL_FIGURE("exposed ms", 11, "comm.exposed_ms"), {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict}, \
+    EL_FIGURE("step ms", 8, el_at_step_mean_ms), EL_FIGURE("p95 ms", 9, el_at_step_p95_ms), \
+    EL_FIGURE("exposed ms", 11, el_at_comm_exposed_ms), {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict}, \
     EL_NO_MORE
 /* clang-format on */
-const struct el_column el_report_trial_columns[] = {
-    TRIAL_COLUMNS("samples/s", "throughput.samples_per_s", "throughput.ci95")};
+const struct el_column el_report_trial_columns[] = {TRIAL_COLUMNS("samples/s", el_at_samples_per_s, "throughput.ci95")};
 const struct el_column el_report_token_columns[] = {
-    TRIAL_COLUMNS("tokens/s", "throughput.tokens_per_s", "throughput.tokens_ci95")};
+    TRIAL_COLUMNS("tokens/s", el_at_tokens_per_s, "throughput.tokens_ci95")};
 
 bool el_report_of_tokens(const json_t *trials)
 {
@@ -284,9 +283,9 @@ bool el_report_of_tokens(const json_t *trials)
 
 const struct el_column el_report_device_columns[] = {
     {.head = "device", .gap = 2, .width = -10, .show = show_device},
-    EL_MIB("peak MiB", 9, "memory.peak_bytes"),
+    EL_MIB("peak MiB", 9, el_at_device_peak_bytes),
     {.head = "by tag", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
-    EL_FIGURE("busy %", 7, "utilization.busy_pct"),
+    EL_FIGURE("busy %", 7, el_at_device_busy_pct),
     EL_MIB("sent MiB", 10, "sent_bytes"),
     EL_NO_MORE};
 
@@ -320,7 +319,7 @@ void el_report_table(const json_t *run, FILE *out)
         const json_t *devices = json_object_get(trial, "per_device");
         bool valid = el_json_is(trial, "verdict", "valid");
         if (!el_report_is_ok(trial)) put_failed(trial, out);
-        if (!isnan(el_json_number(trial, "throughput.samples_per_s")))
+        if (!isnan(el_json_number(trial, el_at_samples_per_s)))
             el_table_row(&of_trials, valid ? EL_TABLE_BOLD : EL_TABLE_YELLOW, trial);
         json_t *shared = el_report_shared_cards(devices);
         put_devices(&of_devices, devices);

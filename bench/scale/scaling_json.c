@@ -53,7 +53,7 @@ static json_t *ratio_of(const json_t *trial, const json_t *base)
 
 static double step_ms(const json_t *trial)
 {
-    return el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.samples_per_s") * 1e3;
+    return el_json_number(trial, "global_batch") / el_json_number(trial, el_at_samples_per_s) * 1e3;
 }
 
 /* ideal + compute + contention + exposed + idle = step. Compute and exposed: the slowest device's measured steps;
@@ -69,7 +69,7 @@ static json_t *step_of(const json_t *trial, const struct baselines *base)
     double step = step_ms(trial), blocks = el_json_number(b, "step_ms");
     double contention = el_json_number(b, "contention_ms") * step / blocks, lost = el_stats_minus(step, ideal);
     double compute = el_stats_minus(el_json_number(device, "compute_ms") - contention, ideal);
-    double exposed = isnan(compute) ? NAN : el_json_number(trial, "comm.exposed_ms");
+    double exposed = isnan(compute) ? NAN : el_json_number(trial, el_at_comm_exposed_ms);
     double idle = el_stats_minus(lost, compute + contention + exposed);
     return el_json_of(EL_KEY("ideal_ms", ideal), EL_KEY("step_ms", step), EL_KEY("lost_ms", lost),
                       EL_KEY("compute_ms", compute), EL_KEY("contention_ms", isnan(compute) ? NAN : contention),
@@ -99,14 +99,14 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
         "reason", "verdict", "warnings",     "warning_rules", "tokens_per_sample", NULL};
     const json_t *one = wrapped_one(trials, trial, base);
     bool held = one && one != trial && one != base->plain;
-    double peak_bytes = el_json_highest(json_object_get(trial, "per_device"), "memory.peak_bytes");
+    double peak_bytes = el_json_highest(json_object_get(trial, "per_device"), el_at_device_peak_bytes);
     json_t *row = json_object();
     if (!(peak_bytes < 0x1p63)) peak_bytes = NAN; /* a foreign record */
     el_json_copy(row, trial, copied);
     el_json_put_all(row, EL_KEY("shared", shared_words(trial)),
-                    EL_KEY("samples_per_s", el_json_number(trial, "throughput.samples_per_s")),
+                    EL_KEY("samples_per_s", el_json_number(trial, el_at_samples_per_s)),
                     EL_KEY("ci95", copy_of_array(el_json_at(trial, "throughput.ci95"))),
-                    EL_KEY("tokens_per_s", el_json_number(trial, "throughput.tokens_per_s")),
+                    EL_KEY("tokens_per_s", el_json_number(trial, el_at_tokens_per_s)),
                     EL_KEY("plain", trial == base->plain ? json_null() : ratio_of(trial, base->plain)),
                     EL_KEY("wrapped", held ? ratio_of(trial, one) : json_null()),
                     EL_KEY("peak_bytes", el_json_count(peak_bytes >= 0 ? (int64_t)peak_bytes : -1)),
@@ -117,14 +117,14 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
 /* Uses means, as its one launch belongs to no round; `same`: rests on measurements here. */
 static json_t *predicted_of(const json_t *trials, const json_t *trial, const struct baselines *base, bool same)
 {
-    double rate = el_json_number(trial, "throughput.samples_per_s"), devices = el_json_number(trial, "devices");
-    double one = el_json_number(base->plain, "throughput.samples_per_s"), measured = NAN;
-    double low = el_json_number(trial, "throughput.ci95.0") / one,
-           high = el_json_number(trial, "throughput.ci95.1") / one;
+    double rate = el_json_number(trial, el_at_samples_per_s), devices = el_json_number(trial, "devices");
+    double one = el_json_number(base->plain, el_at_samples_per_s), measured = NAN;
+    double low = el_json_number(trial, el_at_samples_per_s_ci95_low) / one,
+           high = el_json_number(trial, el_at_samples_per_s_ci95_high) / one;
     EL_EACH(other, trials)
         if (same && el_json_is(other, "mode", el_json_text(trial, "mode", "?")) && !has_other_buckets(other, base) &&
             el_json_number(other, "devices") == devices)
-            measured = el_json_number(other, "throughput.samples_per_s");
+            measured = el_json_number(other, el_at_samples_per_s);
     json_t *row = row_of(trials, trial, base);
     el_json_put_all(
         row, EL_KEY("measured_samples_per_s", measured), EL_KEY("error_pct", 100 * (rate / measured - 1)),

@@ -11,6 +11,7 @@
 #include "bench/campaign/campaign.h"
 #include "bench/machine/host.h"
 #include "bench/options/options.h"
+#include "bench/record/metrics.h"
 #include "bench/stats/stats.h"
 #include "bench/verify/verify.h"
 #include "kernels/kernels.h"
@@ -133,7 +134,8 @@ static void look_leak(const struct el_disturbance *row, const json_t *injected, 
     double steps = (double)(json_array_size(el_json_at(injected, "repeats.0.step_ms")) +
                             json_array_size(el_json_at(injected, "repeats.0.recorded_step_ms")));
     double grown[MEMBERS];
-    for (int p = 0; p < MEMBERS; p++) grown[p] = el_json_number(device_at(injected, (size_t)p), "memory.grown_bytes");
+    for (int p = 0; p < MEMBERS; p++)
+        grown[p] = el_json_number(device_at(injected, (size_t)p), el_at_device_grown_bytes);
     if (steps < 1 || isnan(grown[0]) || isnan(grown[SECOND])) {
         snprintf(finding->text, sizeof finding->text, "the system does not tell a device's memory: %s",
                  el_json_text(device_at(injected, SECOND), "memory.driver_reason", "no reason is known"));
@@ -158,7 +160,7 @@ static void look_straggler(const struct el_disturbance *row, const json_t *injec
     for (int p = 0; p < MEMBERS; p++) {
         ms[p] = sum_ms(device_at(injected, (size_t)p), kernels);
         usual[p] = sum_ms(device_at(clean, (size_t)p), kernels);
-        wait_ms[p] = el_json_number(device_at(injected, (size_t)p), "comm.wait_ms");
+        wait_ms[p] = el_json_number(device_at(injected, (size_t)p), el_at_device_comm_wait_ms);
     }
     double ratio = ms[SECOND] / ms[0] / (usual[SECOND] / usual[0]);
     if (!isfinite(ratio) || isnan(wait_ms[0]) || isnan(wait_ms[SECOND])) {

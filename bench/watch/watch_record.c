@@ -190,12 +190,12 @@ static json_t *device_of(const struct el_watching *watch, const struct el_watch_
 
 static double peak_of(const json_t *device)
 {
-    return el_json_number(device, "memory.peak_bytes");
+    return el_json_number(device, el_at_device_peak_bytes);
 }
 
 static double busy_of(const json_t *device)
 {
-    return el_json_number(device, "utilization.busy_pct");
+    return el_json_number(device, el_at_device_busy_pct);
 }
 
 /* The peers are the devices, so that all readers of records work. */

@@ -186,14 +186,14 @@ static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
     double sum = 0;
     char name[96], more[EL_FIGURE_BYTES], times[EL_FIGURE_BYTES];
     for (size_t i = 0; i < n; i++) {
-        double bytes = el_json_number(json_array_get(devices, i), "memory.peak_bytes");
-        if (bytes > el_json_number(json_array_get(devices, largest), "memory.peak_bytes")) largest = i;
+        double bytes = el_json_number(json_array_get(devices, i), el_at_device_peak_bytes);
+        if (bytes > el_json_number(json_array_get(devices, largest), el_at_device_peak_bytes)) largest = i;
         sum += bytes;
     }
     if (n < 2) {
         SAY(out, "Nothing is compared: %s.", rule);
     } else {
-        double most = el_json_number(json_array_get(devices, largest), "memory.peak_bytes");
+        double most = el_json_number(json_array_get(devices, largest), el_at_device_peak_bytes);
         double others = (sum - most) / (double)(n - 1);
         peer_text(json_array_get(devices, largest), json_is_array(json_object_get(watch, "hosts")), name, sizeof name);
         SAY(out, "%s %s holds %s MiB more than the %s, %s times as much. Compared: %s.",
