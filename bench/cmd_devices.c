@@ -90,7 +90,7 @@ static void print_rows(const char *heading, const json_t *rows)
         bool usable = json_is_true(json_object_get(row, "usable"));
         char head[32];
         snprintf(head, sizeof head, "  %-8s %-4s ", el_json_text(row, "name", ""), usable ? "yes" : "no");
-        el_text_wrap(el_json_text(row, "detail", ""), head, "                ", EL_REPORT_COLUMNS, stdout);
+        el_text_wrap(el_json_text(row, "detail", ""), head, "                ", stdout);
     }
 }
 

@@ -33,8 +33,7 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
     json_t *solution = json_object_get(run, "solution");
     if (!options->json) {
         el_imbalance_print(run, stdout);
-        if (json_is_object(solution))
-            el_text_wrap(el_json_text(solution, "sentence", ""), "* ", "  ", EL_REPORT_COLUMNS, stdout);
+        if (json_is_object(solution)) el_text_wrap(el_json_text(solution, "sentence", ""), "* ", "  ", stdout);
         el_imbalance_put_published(run, preset, stdout);
         return EL_OK;
     }

@@ -61,15 +61,14 @@ static void print_mode(const json_t *row)
     static const char indent[] = "          ";
     char name[64], options[512] = "";
     snprintf(name, sizeof name, "%-10s", el_json_text(row, "mode", ""));
-    el_text_wrap(el_json_text(row, "does", ""), name, indent, EL_REPORT_COLUMNS, stdout);
-    el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "its loss is %s; memory %s", el_json_text(row, "loss", ""),
+    el_text_wrap(el_json_text(row, "does", ""), name, indent, stdout);
+    el_text_say(indent, indent, stdout, "its loss is %s; memory %s", el_json_text(row, "loss", ""),
                 el_json_text(row, "memory", ""));
-    el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "statistics of batch norm: %s",
-                el_json_text(row, "statistics", ""));
-    el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "sends %s", el_json_text(row, "sends", ""));
+    el_text_say(indent, indent, stdout, "statistics of batch norm: %s", el_json_text(row, "statistics", ""));
+    el_text_say(indent, indent, stdout, "sends %s", el_json_text(row, "sends", ""));
     EL_EACH(option, json_object_get(row, "options"))
         el_text_append(options, sizeof options, "%s%s", *options ? " " : "takes ", json_string_value(option));
-    if (*options) el_text_wrap(options, indent, indent, EL_REPORT_COLUMNS, stdout);
+    if (*options) el_text_wrap(options, indent, indent, stdout);
 }
 
 enum el_status el_cmd_modes(struct el_options *options, int *exit_status_p)

@@ -84,8 +84,20 @@ void el_text_line(FILE *out, const char *format, ...)
     free(text);
 }
 
-static void wrap(const char *text, const char *first, const char *rest, int columns, FILE *out)
+/* A pipe or a file has no width. */
+static int columns_of(FILE *out)
 {
+    enum { NARROWEST = 40 };
+    struct winsize size;
+    int file = fileno(out);
+    if (file < 0 || ioctl(file, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_col >= EL_REPORT_COLUMNS)
+        return EL_REPORT_COLUMNS;
+    return size.ws_col > NARROWEST ? size.ws_col : NARROWEST;
+}
+
+static void wrap(const char *text, const char *first, const char *rest, FILE *out)
+{
+    const int columns = columns_of(out);
     int at = fprintf(out, "%s", first);
     int begin = at;
     while (*text != '\0') {
@@ -101,29 +113,19 @@ static void wrap(const char *text, const char *first, const char *rest, int colu
     fputc('\n', out);
 }
 
-/* A pipe or a file has no width. */
-static int columns_of(FILE *out, int columns)
-{
-    enum { NARROWEST = 40 };
-    struct winsize size;
-    int file = fileno(out);
-    if (file < 0 || ioctl(file, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_col >= columns) return columns;
-    return size.ws_col > NARROWEST ? size.ws_col : NARROWEST;
-}
-
-void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out)
+void el_text_wrap(const char *text, const char *first, const char *rest, FILE *out)
 {
     char *shown = strdup(text), *head = strdup(first);
     if (shown != NULL && head != NULL) {
         el_utf8_printable(shown);
         el_utf8_printable(head);
-        wrap(shown, head, rest, columns_of(out, columns), out);
+        wrap(shown, head, rest, out);
     }
     free(shown);
     free(head);
 }
 
-void el_text_say(const char *first, const char *rest, int columns, FILE *out, const char *format, ...)
+void el_text_say(const char *first, const char *rest, FILE *out, const char *format, ...)
 {
     char *text = NULL;
     va_list list;
@@ -131,7 +133,7 @@ void el_text_say(const char *first, const char *rest, int columns, FILE *out, co
     int n = vasprintf(&text, format, list);
     va_end(list);
     if (n < 0) return;
-    el_text_wrap(text, first, rest, columns, out);
+    el_text_wrap(text, first, rest, out);
     free(text);
 }
 

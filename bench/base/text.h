@@ -35,9 +35,11 @@ const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES]);
 void el_text_append(char *text, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* printf and a newline; names in it cannot end the line. */
 void el_text_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Wraps at blanks; the first line after `first`, the others after `rest`. Width: `columns`, or `out`'s terminal if
- * narrower, at least 40. */
-void el_text_wrap(const char *text, const char *first, const char *rest, int columns, FILE *out);
-/* The same with printf's format. */
-void el_text_say(const char *first, const char *rest, int columns, FILE *out, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+/* Wraps at blanks; the first line after `first`, the others after `rest`. Width: EL_REPORT_COLUMNS, or `out`'s terminal
+ * if narrower, at least 40. */
+void el_text_wrap(const char *text, const char *first, const char *rest, FILE *out);
+/* The same with printf's format; a paragraph, and an item of a list. */
+void el_text_say(const char *first, const char *rest, FILE *out, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+#define EL_SAY(out, ...)  el_text_say("", "  ", out, __VA_ARGS__)
+#define EL_ITEM(out, ...) el_text_say("* ", "  ", out, __VA_ARGS__)

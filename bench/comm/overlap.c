@@ -105,7 +105,7 @@ void el_wire_say_overlap(const json_t *document, FILE *out)
     const json_t *place = json_object_get(point, el_wire_places[p]);
     char text[4][EL_FIGURE_BYTES];
     if (!isfinite(el_json_number(place, "overlap.overlap_pct"))) return;
-    el_text_say("Does it overlap? ", "  ", EL_REPORT_COLUMNS, out,
+    el_text_say("Does it overlap? ", "  ", out,
                 "%s of %s MiB takes %s us, a computation %s us, and both together %s us: the computation hides %.0f %% "
                 "of the communication.",
                 el_json_text(curve, "operation", "?"), el_text_mib(el_json_number(point, "bytes"), text[0]),

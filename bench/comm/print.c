@@ -102,7 +102,7 @@ static void print_curve(const json_t *curve, FILE *out)
     name_algorithms(curve, algorithms, sizeof algorithms);
     fprintf(out, "# %s, algorithm: %s\n", el_json_text(curve, "operation", "?"), algorithms);
     if (strcmp(el_json_text(curve, "status", ""), "ok")) {
-        el_text_wrap(el_json_text(curve, "reason", "?"), "# absent: ", "#   ", EL_REPORT_COLUMNS, out);
+        el_text_wrap(el_json_text(curve, "reason", "?"), "# absent: ", "#   ", out);
         fputs("#\n", out);
         return;
     }
@@ -127,7 +127,7 @@ static void say_reached(const json_t *document, const json_t *reached, FILE *out
 {
     if (!json_is_object(reached)) return;
     if (isfinite(number(reached, "link_gb_per_s"))) {
-        el_text_say("Is this normal? ", "  ", EL_REPORT_COLUMNS, out,
+        el_text_say("Is this normal? ", "  ", out,
                     "NCCL takes a card's links for %.0f GB/s one way. The busbw is %.0f %% of that: %s (%s). "
                     "Normal is at least %.0f %%.",
                     number(reached, "link_gb_per_s"), 100 * number(reached, "share"),
@@ -136,14 +136,13 @@ static void say_reached(const json_t *document, const json_t *reached, FILE *out
         return;
     }
     if (!isfinite(number(reached, "copy_gb_per_s"))) {
-        el_text_say("Is this normal? ", "  ", EL_REPORT_COLUMNS, out, "Not judged: %s.",
-                    el_json_text(reached, "why", "?"));
+        el_text_say("Is this normal? ", "  ", out, "Not judged: %s.", el_json_text(reached, "why", "?"));
         return;
     }
     const char *why = json_is_true(json_object_get(document, "shared_cores")) ? "devices share a core here"
                                                                               : el_json_text(reached, "why", "?");
     char mib[EL_FIGURE_BYTES];
-    el_text_say("Is this normal? ", "  ", EL_REPORT_COLUMNS, out,
+    el_text_say("Is this normal? ", "  ", out,
                 "At %s MiB each rank copies memory at %.2f GB/s while all ranks do. The busbw is %s (%s).",
                 el_text_mib(number(reached, "bytes"), mib), number(reached, "copy_gb_per_s"),
                 judgement(reached, "lower than expected"), why);
@@ -163,7 +162,7 @@ static void say_cold(const json_t *curve, FILE *out)
         most = point;
     }
     if (!most) return;
-    el_text_say("In a training step? ", "  ", EL_REPORT_COLUMNS, out,
+    el_text_say("In a training step? ", "  ", out,
                 "There the data are in no cache. %s of %s MiB in place then takes %s us (cold, in comm.csv), and %s us "
                 "on memory that the call before has used.",
                 el_json_text(curve, "operation", "?"), el_text_mib(number(most, "bytes"), mib),
@@ -209,7 +208,7 @@ static void say_late(const json_t *late, FILE *out)
     const struct el_table table = {.columns = columns, .out = out};
     if (!json_is_object(late)) return;
     el_table_list(&table, "Who waits for whom, means of a call:\n", json_incref(json_object_get(late, "ranks")));
-    el_text_wrap(el_json_text(late, "sentence", ""), "* ", "  ", EL_REPORT_COLUMNS, out);
+    el_text_wrap(el_json_text(late, "sentence", ""), "* ", "  ", out);
 }
 
 /* Of the average that a file states: times have two decimals or three digits. */
@@ -222,24 +221,23 @@ static void say_lost(const json_t *document, FILE *out)
     char names[256] = "";
     EL_EACH(name, json_object_get(document, "left_out"))
         el_text_append(names, sizeof names, "%s%s", *names ? ", " : "", json_string_value(name));
-    if (*names) el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "Left out (unknown format): %s.", names);
+    if (*names) el_text_say("! ", "  ", out, "Left out (unknown format): %s.", names);
     if (json_is_true(json_object_get(document, "cut")))
         el_text_say(
-            "! ", "  ", EL_REPORT_COLUMNS, out,
+            "! ", "  ", out,
             "Not whole: the run failed, the file is cut off, or other lines (NCCL_DEBUG) stand in the middle of "
             "rows.");
     if (rows > 0)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "The header announces %.0f row%s more than there %s.", rows,
-                    rows == 1 ? "" : "s", rows == 1 ? "is" : "are");
+        el_text_say("! ", "  ", out, "The header announces %.0f row%s more than there %s.", rows, rows == 1 ? "" : "s",
+                    rows == 1 ? "is" : "are");
     const double stated = number(document, "average.stated_busbw_gb_per_s"),
                  ours = number(document, "average.busbw_gb_per_s");
     const bool whole = !(rows > 0) && !json_is_true(json_object_get(document, "cut"));
     if (whole && fabs(ours - stated) > STATED_ERROR * stated)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
-                    "The file states an average bus bandwidth of %.4g GB/s; its rows come to %.4g.", stated, ours);
+        el_text_say("! ", "  ", out, "The file states an average bus bandwidth of %.4g GB/s; its rows come to %.4g.",
+                    stated, ours);
     if (calls > 0)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
-                    "%.0f calls were not found for every rank; no figure includes them.", calls);
+        el_text_say("! ", "  ", out, "%.0f calls were not found for every rank; no figure includes them.", calls);
 }
 
 static void print_fits(const json_t *document, FILE *out)

@@ -452,7 +452,7 @@ void el_wire_print_two(const json_t *document, FILE *out)
     fputc('\n', out);
     el_table_heads(&table, EL_TABLE_PLAIN);
     EL_EACH(row, rows) el_table_row(&table, EL_TABLE_PLAIN, row);
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
+    el_text_say("", "", out,
                 "Geometric means of the calls. The intervals cover the calls of one launch of each; another launch may "
                 "differ by more.");
 }

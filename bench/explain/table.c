@@ -83,13 +83,13 @@ static void print_answer(const json_t *document, FILE *out)
     if (!*names && unshown == 0) return;
     fputc('\n', out);
     if (*names)
-        el_text_say("", "", EL_REPORT_COLUMNS, out, "Shown to make a difference, in turn: %s.%s", names,
+        el_text_say("", "", out, "Shown to make a difference, in turn: %s.%s", names,
                     unshown == 0   ? ""
                     : unshown == 1 ? " The other cause is not: its interval contains 0."
                                    : " No other cause is: their intervals contain 0.");
     else
         el_text_say(
-            "", "", EL_REPORT_COLUMNS, out,
+            "", "", out,
             "No cause is shown to make a difference, in turn: each interval contains 0. More launches (--repeats) or "
             "longer ones (--min-time) narrow them.");
 }
@@ -100,9 +100,9 @@ static void print_words(const json_t *document, FILE *out)
     fputc('\n', out);
     EL_EACH(cause, causes)
         fprintf(out, "%-10s%s\n", el_json_text(cause, "cause", "?"), el_json_text(cause, "what", "?"));
-    el_text_say("rest      ", "          ", EL_REPORT_COLUMNS, out, "%s", el_json_text(document, "rest_is", "?"));
+    el_text_say("rest      ", "          ", out, "%s", el_json_text(document, "rest_is", "?"));
     fputc('\n', out);
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
+    el_text_say("", "", out,
                 "ms: the time that a step loses when the cause is removed after those above it; causes and rest add up "
                 "to %s - ddp. Alone: when only it is removed, with the causes that it needs. If the two differ, one "
                 "cause hides behind another.",
@@ -221,19 +221,18 @@ static void print_side(const json_t *document, const char *name, FILE *out)
     char head[4] = {(char)(*name - 'a' + 'A'), ' ', ' ', 0};
     double devices = el_json_number(side, "devices"), launches = el_json_number(side, "launches");
     if (el_json_text(side, "sentence", NULL)) {
-        el_text_say(head, "   ", EL_REPORT_COLUMNS, out, "%s: %s of %.0f, %.0f steps; %s",
-                    el_json_text(side, "record", "?"), el_json_text(side, "device", "?"), devices, launches,
-                    el_json_text(side, "sentence", ""));
+        el_text_say(head, "   ", out, "%s: %s of %.0f, %.0f steps; %s", el_json_text(side, "record", "?"),
+                    el_json_text(side, "device", "?"), devices, launches, el_json_text(side, "sentence", ""));
         return;
     }
-    el_text_say(head, "   ", EL_REPORT_COLUMNS, out, "%s: %s on %.0f %sdevice%s (the slowest: %s), %.0f launch%s",
+    el_text_say(head, "   ", out, "%s: %s on %.0f %sdevice%s (the slowest: %s), %.0f launch%s",
                 el_json_text(side, "record", "?"), el_json_text(side, "mode", "?"), devices,
                 json_is_true(json_object_get(side, "simulated")) ? "simulated " : "", devices == 1 ? "" : "s",
                 el_json_text(side, "device", "?"), launches, launches == 1 ? "" : "es");
     if (el_json_is(side, "verdict", "simulated") && el_json_text(side, "warning", NULL))
-        el_text_say("   ! ", "     ", EL_REPORT_COLUMNS, out, "%s", el_json_text(side, "warning", "?"));
+        el_text_say("   ! ", "     ", out, "%s", el_json_text(side, "warning", "?"));
     if (el_json_is(side, "verdict", "suspect"))
-        el_text_say("   ! suspect: ", "     ", EL_REPORT_COLUMNS, out, "%s", el_json_text(side, "warning", "?"));
+        el_text_say("   ! suspect: ", "     ", out, "%s", el_json_text(side, "warning", "?"));
 }
 
 static void print_differs(const json_t *document, FILE *out)
@@ -243,7 +242,7 @@ static void print_differs(const json_t *document, FILE *out)
     EL_EACH(one, list)
         el_text_append(text, sizeof text, "%s%s (%s, %s)", *text ? ", " : "", el_json_text(one, "field", "?"),
                        el_json_text(one, "a", "?"), el_json_text(one, "b", "?"));
-    if (*text) el_text_say("They differ in ", "   ", EL_REPORT_COLUMNS, out, "%s", text);
+    if (*text) el_text_say("They differ in ", "   ", out, "%s", text);
 }
 
 /* Contention is a difference of two measurements, so it may be negative. */
@@ -252,7 +251,7 @@ static void print_negative(const json_t *parts, FILE *out)
     EL_EACH(part, parts) {
         if (!el_json_is(part, "part", "contention")) continue;
         if (!(el_json_number(part, "a_ms") < 0 || el_json_number(part, "b_ms") < 0)) continue;
-        el_text_say("Contention below 0: ", "", EL_REPORT_COLUMNS, out,
+        el_text_say("Contention below 0: ", "", out,
                     "kernels were faster in the blocks with communication on than in those with it off. Chance alone "
                     "can do that: none is shown.");
     }
@@ -278,7 +277,7 @@ static void print_parts(const json_t *document, FILE *out)
     fprintf(out, "%-12s%s\n", "rest", "what these leave of the step: other work of the host in it, and its clock");
     print_negative(parts, out);
     if (el_json_text(document, "ci_reason", NULL))
-        el_text_say("No interval: ", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(document, "ci_reason", ""));
+        el_text_say("No interval: ", "", out, "%s.", el_json_text(document, "ci_reason", ""));
 }
 
 void el_difference_print(const json_t *document, FILE *out)

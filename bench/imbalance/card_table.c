@@ -153,7 +153,7 @@ static void put_trial(const struct el_table *table, json_t *trial, const bool ch
     name_trial(trial, name, sizeof name);
     if (!el_report_is_ok(trial)) {
         snprintf(line, sizeof line, "%s: ", name);
-        el_report_failed(trial, line, "  ", EL_REPORT_COLUMNS, table->out);
+        el_report_failed(trial, line, "  ", table->out);
     } else if (has_cards) {
         snprintf(line, sizeof line, "%s: %s%s", name, verdict, doubtful ? " times" : "");
         el_table_line(table->out, doubtful ? EL_TABLE_YELLOW : EL_TABLE_BOLD, line);
@@ -219,9 +219,8 @@ static void say(const json_t *trial, const char *path, FILE *out)
     char mode[EL_CELL_BYTES];
     el_table_mode(trial, mode, sizeof mode);
     if (el_json_text(told, "sentence", NULL))
-        el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s, batch %.0f: %s.%s%s%s", mode,
-                    el_json_number(trial, "global_batch"), el_json_text(told, "sentence", ""), cause ? " Cause: " : "",
-                    cause ? cause : "", cause ? "." : "");
+        EL_ITEM(out, "%s, batch %.0f: %s.%s%s%s", mode, el_json_number(trial, "global_batch"),
+                el_json_text(told, "sentence", ""), cause ? " Cause: " : "", cause ? cause : "", cause ? "." : "");
 }
 
 void el_imbalance_print(const json_t *run, FILE *out)
@@ -242,7 +241,7 @@ void el_imbalance_print(const json_t *run, FILE *out)
     el_table_heads(&table, EL_TABLE_BOLD);
     EL_EACH(trial, trials) put_trial(&table, trial, chosen);
     fputc('\n', out);
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
+    el_text_say("", "", out,
                 "MiB of the ledger at each card's own peak. model: the parameters, or a replica of them. peaks: sum of "
                 "each tag's own peak, without workspace: what nvidia-smi shows for a caching allocator.%s%s",
                 has_figure(trials, "difference.unattributed_bytes")

@@ -84,9 +84,8 @@ static void say_even(const json_t *trials, size_t at, FILE *out)
         if (trial_at.i < at) return;
         el_text_append(batches, sizeof batches, "%s%.0f", *batches ? ", " : "", told.batch);
     }
-    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out,
-                "%s, batch %s: the first device holds as much as the others, within 1 %%.",
-                mode_text(trials, &like, mode), batches);
+    EL_ITEM(out, "%s, batch %s: the first device holds as much as the others, within 1 %%.",
+            mode_text(trials, &like, mode), batches);
 }
 
 /* Once per group. Nothing if the difference stays. */
@@ -108,11 +107,10 @@ static void say_growth(const json_t *trials, size_t at, FILE *out)
     el_excess_by_tag(many.devices, after);
     for (int t = 1; t < EL_TAG_COUNT; t++)
         if (fabs(after[t] - before[t]) > fabs(after[most] - before[most])) most = t;
-    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out,
-                "%s: from batch %.0f to %.0f the difference goes from %s to %s MiB, mostly by %s (%s%s MiB).",
-                mode_text(trials, &like, mode), few.batch, many.batch, el_text_mib(few.difference, from),
-                el_text_mib(many.difference, to), el_excess_word((enum el_tag)most),
-                after[most] > before[most] ? "+" : "-", el_text_mib(fabs(after[most] - before[most]), by));
+    EL_ITEM(out, "%s: from batch %.0f to %.0f the difference goes from %s to %s MiB, mostly by %s (%s%s MiB).",
+            mode_text(trials, &like, mode), few.batch, many.batch, el_text_mib(few.difference, from),
+            el_text_mib(many.difference, to), el_excess_word((enum el_tag)most), after[most] > before[most] ? "+" : "-",
+            el_text_mib(fabs(after[most] - before[most]), by));
 }
 
 void el_imbalance_explain(const json_t *trials, FILE *out)
@@ -123,7 +121,7 @@ void el_imbalance_explain(const json_t *trials, FILE *out)
         if (told.can_tell && told.even) say_even(trials, trial_at.i, out);
         if (!told.can_tell || told.even) continue;
         el_imbalance_sentence(trials, trial, text);
-        el_text_wrap(text, "* ", "  ", EL_REPORT_COLUMNS, out);
+        el_text_wrap(text, "* ", "  ", out);
     }
     EL_EACH(trial, trials)
         if (told_of(trial).can_tell) say_growth(trials, trial_at.i, out);

@@ -215,7 +215,7 @@ void el_imbalance_put_published(const json_t *run, const char *preset, FILE *out
     bool any = json_array_size(rows) > 0;
     el_table_list(&table, "\n", json_incref(rows));
     fputc('\n', out);
-    el_text_say("", "", EL_REPORT_COLUMNS, out, "Reported: %s (%s).%s", el_json_text(published, "says", ""),
+    el_text_say("", "", out, "Reported: %s (%s).%s", el_json_text(published, "says", ""),
                 el_json_text(published, "source", ""),
                 any ? " MiB; here: peaks. What a card holds beside tensors, its context above "
                       "all, is in the published figures only: compare differences, not ratios."

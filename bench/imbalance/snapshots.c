@@ -223,7 +223,7 @@ static void say_failure(const json_t *devices, size_t i, FILE *out)
     char name[EL_CELL_BYTES], mib[5][EL_FIGURE_BYTES];
     if (!json_is_object(failure)) return;
     el_text_say(
-        "! ", "  ", EL_REPORT_COLUMNS, out,
+        "! ", "  ", out,
         "%s ran out of memory: %s asked for %s MiB; the device had %s MiB free, and PyTorch held %s MiB free in "
         "%" PRId64 " piece%s, the largest of %s MiB. %s. Most of what was held, %s MiB, is of %s (%s).",
         name_of(devices, i, name), el_json_text(failure, "where", "an allocation"), el_text_mib(asked, mib[0]),
@@ -251,7 +251,7 @@ void el_snapshots_print(const json_t *document, FILE *out)
     el_table_heads(&causes, EL_TABLE_BOLD);
     EL_EACH(cause, json_object_get(document, "causes")) el_table_row(&causes, EL_TABLE_PLAIN, cause);
     fputc('\n', out);
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
+    el_text_say("", "", out,
                 "MiB that PyTorch's allocator gave out, at each device's own peak. reserved: "
                 "what it took from the "
                 "driver, as nvidia-smi shows it, less the context.%s",
@@ -260,8 +260,8 @@ void el_snapshots_print(const json_t *document, FILE *out)
                          : " others: the mean of the other devices.");
     for (size_t i = 0; i < n; i++) say_failure(devices, i, out);
     if (n < 2)
-        el_text_say("Next: ", "  ", EL_REPORT_COLUMNS, out,
-                    "%s imbalance A.pickle B.pickle    (two ranks, or two runs)", el_program_word());
+        el_text_say("Next: ", "  ", out, "%s imbalance A.pickle B.pickle    (two ranks, or two runs)",
+                    el_program_word());
     else
-        el_text_wrap(el_json_text(difference, "sentence", "?"), "* ", "  ", EL_REPORT_COLUMNS, out);
+        el_text_wrap(el_json_text(difference, "sentence", "?"), "* ", "  ", out);
 }

@@ -4,7 +4,7 @@
 #include "bench/base/text.h"
 #include "bench/options/options.h"
 
-enum { WIDTH = 100, COLUMN = 27 };
+enum { COLUMN = 27 };
 
 /* "  left      words", wrapped; what is longer than the column has a line of its own. */
 static void print_item(FILE *file, const char *left, const char *words)
@@ -14,7 +14,7 @@ static void print_item(FILE *file, const char *left, const char *words)
     snprintf(rest, sizeof rest, "%*s", COLUMN, "");
     snprintf(first, sizeof first, "  %-*s", COLUMN - 2, left);
     if (!fits) fprintf(file, "%s\n", first);
-    el_text_wrap(words, fits ? first : rest, rest, WIDTH, file);
+    el_text_wrap(words, fits ? first : rest, rest, file);
 }
 
 static void print_row(FILE *file, const struct el_option_row *row, unsigned command)
@@ -51,8 +51,8 @@ static void print_names(FILE *file, unsigned command, bool all)
         el_text_append(models, sizeof models, "%s%s", *models ? ", " : "", model->name);
     }
     if (all) return;
-    if (*modes) el_text_wrap(modes, "Modes: ", "       ", WIDTH, file);
-    el_text_wrap(models, "Models: ", "        ", WIDTH, file);
+    if (*modes) el_text_wrap(modes, "Modes: ", "       ", file);
+    el_text_wrap(models, "Models: ", "        ", file);
 }
 
 /* Every row of the command under its group's heading, or the common ones. */
@@ -83,7 +83,7 @@ void el_options_help(FILE *file, const struct el_command_row *row, bool all)
     for (const struct el_option_row *option = el_option_rows(); option->name; option++)
         n += (option->commands & command) && !el_option_is_within(option, command);
     fprintf(file, "usage: evenload %s %s\n\n", name, row->usage);
-    el_text_wrap(row->summary, "", "", WIDTH, file);
+    el_text_wrap(row->summary, "", "", file);
     print_rows(file, command, all || n <= FEW);
     if (command & EL_CMD_OF_TRIALS) print_names(file, command, all);
     fprintf(file, "\nExamples\n%s", row->examples);

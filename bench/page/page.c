@@ -145,7 +145,7 @@ static void write_failed(const json_t *run, FILE *out)
         el_table_mode(trial, mode, sizeof mode);
         el_table_batch(trial, NULL, batch);
         snprintf(head, sizeof head, "! %s, batch %s: ", mode, batch);
-        el_report_failed(trial, head, "  ", EL_REPORT_COLUMNS, out);
+        el_report_failed(trial, head, "  ", out);
     }
 }
 

@@ -12,8 +12,6 @@
 static const double GIB = 1 << 30;
 enum { N_SHOWN = 20 };
 
-#define SAY(out, ...) el_text_say("", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
-
 /* "activation 15.7, optimizer 12.4": the largest, in GiB; only one beside a step. */
 static void show_tags(const json_t *row, const json_t *context, char *text)
 {
@@ -100,7 +98,7 @@ static void say_misfits(const json_t *document, FILE *out)
                        isnan(peak) ? "over " : "", figure);
     }
     json_decref(seen);
-    if (*text) SAY(out, "Does not fit: %s.", text);
+    if (*text) EL_SAY(out, "Does not fit: %s.", text);
 }
 
 static void say_next(const json_t *document, FILE *out)
@@ -109,12 +107,13 @@ static void say_next(const json_t *document, FILE *out)
     const char *command = el_json_text(document, "rows.0.command", "evenload");
     if (el_json_whole(document, "fit") == 0) {
         if (!json_is_object(would)) {
-            SAY(out, "Nothing fits, not even on %.0f devices: give a smaller --batch or --seq, or more --devices mem.",
-                el_json_number(document, "tried_devices"));
+            EL_SAY(out,
+                   "Nothing fits, not even on %.0f devices: give a smaller --batch or --seq, or more --devices mem.",
+                   el_json_number(document, "tried_devices"));
             return;
         }
-        SAY(out, "Nothing fits on %.0f devices; on %.0f something does:", el_json_number(document, "devices"),
-            el_json_number(would, "devices"));
+        EL_SAY(out, "Nothing fits on %.0f devices; on %.0f something does:", el_json_number(document, "devices"),
+               el_json_number(would, "devices"));
         command = el_json_text(would, "row.command", "evenload");
     }
     el_text_line(out, "Next: %s%s", el_program_word(), command + strlen("evenload"));
@@ -153,10 +152,10 @@ static void say_unknown(const json_t *document, FILE *out)
     const bool products = json_is_true(json_object_get(document, "products_known"));
     const bool network = el_json_whole(document, "devices_per_host") > 0;
     if (!machine) return;
-    SAY(out, "Not modelled: %s%s%s%s.", products ? "" : "what matrix products of each size lose against ",
-        products ? "" : machine, products ? "" : "'s peak, and ",
-        network ? "contention between groups on one link"
-                : "the network: the machine's file has none, so all devices are as in one host");
+    EL_SAY(out, "Not modelled: %s%s%s%s.", products ? "" : "what matrix products of each size lose against ",
+           products ? "" : machine, products ? "" : "'s peak, and ",
+           network ? "contention between groups on one link"
+                   : "the network: the machine's file has none, so all devices are as in one host");
 }
 
 static void say_sensitivities(const json_t *document, FILE *out)
@@ -171,9 +170,9 @@ static void say_sensitivities(const json_t *document, FILE *out)
                        longer);
     }
     if (*text)
-        SAY(out,
-            "Sensitivity of row 1: its step gets longer by this much if one rate is halved or one time doubled: %s.",
-            text);
+        EL_SAY(out,
+               "Sensitivity of row 1: its step gets longer by this much if one rate is halved or one time doubled: %s.",
+               text);
 }
 
 static const struct el_column of_sizes[] = {
@@ -196,9 +195,9 @@ void el_plan_print_sizes(const json_t *document, FILE *out)
     const char *machine = el_json_text(document, "machine", NULL);
     char text[1024], limit[EL_FIGURE_BYTES], chosen[EL_CELL_BYTES];
     show_model(document, text);
-    SAY(out, "%s: devices of %s GiB%s, %s", text,
-        el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit), say_machine(document, chosen),
-        el_json_text(document, "batch", ""));
+    EL_SAY(out, "%s: devices of %s GiB%s, %s", text,
+           el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit), say_machine(document, chosen),
+           el_json_text(document, "batch", ""));
     fputs("The best mesh of each mode; exposed: ms of a step in which a device communicates and does not compute\n\n",
           out);
     EL_EACH(row, rows) {
@@ -209,9 +208,9 @@ void el_plan_print_sizes(const json_t *document, FILE *out)
     *text = 0;
     EL_EACH(devices, none)
         el_text_append(text, sizeof text, "%s%lld", *text ? ", " : "", (long long)json_integer_value(devices));
-    if (*text) SAY(out, "Nothing fits on %s devices.", text);
-    if (machine) SAY(out, "Steps on %s: predicted by its rates, not measured.", machine);
-    if (!machine) SAY(out, "Ordered by bytes sent, not by speed. For step times add --machine h100-sxm.");
+    if (*text) EL_SAY(out, "Nothing fits on %s devices.", text);
+    if (machine) EL_SAY(out, "Steps on %s: predicted by its rates, not measured.", machine);
+    if (!machine) EL_SAY(out, "Ordered by bytes sent, not by speed. For step times add --machine h100-sxm.");
     say_unknown(document, out);
 }
 
@@ -220,15 +219,15 @@ void el_plan_print(const json_t *document, FILE *out)
     const char *machine = el_json_text(document, "machine", NULL);
     char text[1024], limit[EL_FIGURE_BYTES], chosen[EL_CELL_BYTES];
     show_model(document, text);
-    SAY(out, "%s: %.0f devices of %s GiB%s, global batch %.0f", text, el_json_number(document, "devices"),
-        el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit), say_machine(document, chosen),
-        el_json_number(document, "global_batch"));
+    EL_SAY(out, "%s: %.0f devices of %s GiB%s, global batch %.0f", text, el_json_number(document, "devices"),
+           el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit), say_machine(document, chosen),
+           el_json_number(document, "global_batch"));
     fputs("GiB on the fullest device, free, its largest tags, and sent by a device in a step\n\n", out);
     print_rows(document, out);
     say_misfits(document, out);
     const bool any = el_json_whole(document, "fit") > 0;
-    if (any && machine) SAY(out, "Best first, by the step on %s: predicted by its rates, not measured.", machine);
-    if (any && !machine) SAY(out, "Ordered by bytes sent, not by speed. For step times add --machine h100-sxm.");
+    if (any && machine) EL_SAY(out, "Best first, by the step on %s: predicted by its rates, not measured.", machine);
+    if (any && !machine) EL_SAY(out, "Ordered by bytes sent, not by speed. For step times add --machine h100-sxm.");
     if (any) say_sensitivities(document, out);
     if (any) say_unknown(document, out);
     if (machine || !any) say_next(document, out);

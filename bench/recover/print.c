@@ -8,8 +8,6 @@
 #include "bench/base/text.h"
 #include "bench/recover/recover.h"
 
-#define SAY(out, ...) el_text_say("", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
-
 static const struct el_column fall_columns[] = {EL_TEXT("lost by", -7, "kind"),
                                                 EL_COUNT("at step", 8, "step"),
                                                 EL_COUNT("resumed", 8, "resumed"),
@@ -40,19 +38,19 @@ static void say_cost(const json_t *document, FILE *out)
     char size[EL_FIGURE_BYTES], copy[EL_FIGURE_BYTES], write[EL_FIGURE_BYTES], rate[EL_FIGURE_BYTES],
         cost[EL_FIGURE_BYTES];
     const double low = el_json_number(document, "cost_pct_ci95.0"), high = el_json_number(document, "cost_pct_ci95.1");
-    SAY(out, "A checkpoint: %s MB by the first rank, in %s ms at %s MB/s; training stood still for %s ms.",
-        el_text_figure(el_json_number(document, "checkpoints.bytes") / 1e6, size),
-        el_text_figure(el_json_number(document, "checkpoints.write_ms"), write),
-        el_text_figure(el_json_number(document, "checkpoints.write_mb_per_s"), rate),
-        el_text_figure(el_json_number(document, "exposed_ms"), copy));
+    EL_SAY(out, "A checkpoint: %s MB by the first rank, in %s ms at %s MB/s; training stood still for %s ms.",
+           el_text_figure(el_json_number(document, "checkpoints.bytes") / 1e6, size),
+           el_text_figure(el_json_number(document, "checkpoints.write_ms"), write),
+           el_text_figure(el_json_number(document, "checkpoints.write_mb_per_s"), rate),
+           el_text_figure(el_json_number(document, "exposed_ms"), copy));
     el_text_figure(el_json_number(document, "cost_pct"), cost);
     if (isnan(low))
-        SAY(out, "One every %.0f steps cost %s %% of the time (give more --repeats for an interval).",
-            el_json_number(document, "checkpoints.every"), cost);
+        EL_SAY(out, "One every %.0f steps cost %s %% of the time (give more --repeats for an interval).",
+               el_json_number(document, "checkpoints.every"), cost);
     else
-        SAY(out, "One every %.0f steps cost %s %% of the time (95 %% interval %.3g to %.3g, %.0f %s).",
-            el_json_number(document, "checkpoints.every"), cost, low, high, el_json_number(document, "cost_n"),
-            el_json_text(document, "cost_of", "?"));
+        EL_SAY(out, "One every %.0f steps cost %s %% of the time (95 %% interval %.3g to %.3g, %.0f %s).",
+               el_json_number(document, "checkpoints.every"), cost, low, high, el_json_number(document, "cost_n"),
+               el_json_text(document, "cost_of", "?"));
 }
 
 void el_recover_say_same(const json_t *document, char text[EL_TITLE_BYTES])
@@ -74,15 +72,15 @@ void el_recover_print(const json_t *document, FILE *out)
     const struct el_table falls = {.columns = fall_columns, .out = out},
                           intervals = {.columns = interval_columns, .out = out};
     char figure[EL_FIGURE_BYTES];
-    SAY(out, "%s, %s on %.0f devices, %.0f steps of %s ms", el_json_text(document, "model", "?"),
-        el_json_text(document, "mode", "?"), el_json_number(document, "devices"), el_json_number(document, "steps"),
-        el_text_figure(el_json_number(document, "step_ms"), figure));
+    EL_SAY(out, "%s, %s on %.0f devices, %.0f steps of %s ms", el_json_text(document, "model", "?"),
+           el_json_text(document, "mode", "?"), el_json_number(document, "devices"), el_json_number(document, "steps"),
+           el_text_figure(el_json_number(document, "step_ms"), figure));
     el_table_list(&falls, "\nWhat the loss of a rank cost\n", json_incref(json_object_get(document, "falls")));
     fputc('\n', out);
     el_recover_say_same(document, same);
-    SAY(out, "%s.", same);
-    SAY(out, "Goodput: %s %% of the time went into steps that count.",
-        el_text_figure(100 * el_json_number(document, "goodput"), figure));
+    EL_SAY(out, "%s.", same);
+    EL_SAY(out, "Goodput: %s %% of the time went into steps that count.",
+           el_text_figure(100 * el_json_number(document, "goodput"), figure));
     say_cost(document, out);
     el_table_list(&intervals, "\nHow often to write one, by Daly's formula, and what is lost then\n",
                   json_incref(json_object_get(document, "intervals")));

@@ -11,7 +11,7 @@
 #include "bench/regress/answer.h"
 #include "bench/stats/stats.h"
 
-enum { COLUMNS = EL_REPORT_COLUMNS, EXACT_ROWS_MAX = 6 };
+enum { EXACT_ROWS_MAX = 6 };
 
 static const struct el_answer_verdict verdicts[] = {
     [EL_CELL_SAME] = {"same", "same", NULL, NULL},
@@ -239,8 +239,8 @@ static void say_printed(const json_t *document, FILE *out)
                            el_json_number(cell, "printed"));
     const bool slowest = el_json_is(document, "of", "slowest");
     if (*list)
-        el_text_say("", "  ", COLUMNS, out, "Each launch printed %s: the %s counts%s.", list,
-                    slowest ? "slowest" : "median", slowest ? "" : " (--of slowest: the slowest)");
+        EL_SAY(out, "Each launch printed %s: the %s counts%s.", list, slowest ? "slowest" : "median",
+               slowest ? "" : " (--of slowest: the slowest)");
 }
 
 void el_answer_print(const json_t *document, FILE *out)
@@ -258,11 +258,11 @@ void el_answer_print(const json_t *document, FILE *out)
     fputc('\n', out);
     EL_EACH(cell, cells) {
         const char *reason = el_json_text(cell, "reason", "");
-        if (*reason) el_text_say("", "  ", COLUMNS, out, "%s: %s", el_json_text(cell, "name", "?"), reason);
+        if (*reason) EL_SAY(out, "%s: %s", el_json_text(cell, "name", "?"), reason);
     }
     say_printed(document, out);
     el_answer_unjudged(json_object_get(document, "not_judged"), out);
-    el_text_wrap(el_json_text(document, "sentence", ""), "", "", COLUMNS, out);
+    el_text_wrap(el_json_text(document, "sentence", ""), "", "", out);
 }
 
 void el_answer_unjudged(const json_t *names, FILE *out)
@@ -276,9 +276,8 @@ void el_answer_unjudged(const json_t *names, FILE *out)
     }
     if (shown < n) el_text_append(list, sizeof list, "%s%zu more", shown ? " and " : "", n - shown);
     if (n > 0)
-        el_text_say("", "  ", COLUMNS, out,
-                    "Not judged: %s, because no unit says which way is better (--higher NAME and --lower NAME say it).",
-                    list);
+        EL_SAY(out, "Not judged: %s, because no unit says which way is better (--higher NAME and --lower NAME say it).",
+               list);
 }
 
 /* The answer as continuous integration reads it: JUnit, Markdown, GitHub's annotations. */

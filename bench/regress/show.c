@@ -107,7 +107,7 @@ enum el_status el_baseline_describe(const char *store_dir, json_t **document_p)
 
 /* ---- the tables ---- */
 
-enum { COLUMNS = EL_REPORT_COLUMNS, NAME_COLUMNS = 35 };
+enum { NAME_COLUMNS = 35 };
 
 /* Above this the gate passes nothing: its verdict is inconclusive. */
 #define DETECTABLE_MAX_PCT 10.0
@@ -137,7 +137,7 @@ static const char *time_of(const char *utc, char text[32])
     return el_utf8_printable(text), text;
 }
 
-#define NOTE(out, ...) el_text_say("  ", "  ", COLUMNS, out, __VA_ARGS__)
+#define NOTE(out, ...) el_text_say("  ", "  ", out, __VA_ARGS__)
 
 static void put_notes(const json_t *workload, const json_t *figure, FILE *out)
 {
@@ -227,7 +227,7 @@ void el_baseline_print(const json_t *document, FILE *out)
         EL_EACH(workload, json_object_get(machine, "workloads")) put_workload(workload, &shown, &table);
         if (shown.scatters) fputc('\n', out);
         if (shown.scatters)
-            el_text_say("", "", COLUMNS, out,
+            el_text_say("", "", out,
                         "Where 'detects' is above %.0f %% sessions scatter too much: the gate is inconclusive. Longer "
                         "runs (--repeats, --min-time, --launches) or a quieter machine help, or evenload regress --ab, "
                         "which needs no store.",

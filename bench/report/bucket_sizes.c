@@ -10,8 +10,6 @@
 
 enum { SIZES_MAX = 16, TEXT_BYTES = 1024, NAME_BYTES = 64 };
 
-#define SAY(out, ...) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
-
 struct sizes {
     const json_t *trial[SIZES_MAX];
     int same_as[SIZES_MAX]; /* the first with equal buckets, often itself */
@@ -116,9 +114,9 @@ static void say_same(const struct sizes *sizes, FILE *out)
         json_t *list = buckets_of(sizes->trial[k]);
         size_t n_buckets = json_array_size(list);
         EL_EACH(bucket, list) bytes += json_number_value(bucket);
-        SAY(out, "%s make the same buckets (%zu all-reduce%s per step, %s MiB): tensors are not split%s.", names,
-            n_buckets, n_buckets == 1 ? "" : "s", el_text_mib(bytes, mib),
-            sizes->n_different == 1 ? ", so the size makes no difference here" : "");
+        EL_ITEM(out, "%s make the same buckets (%zu all-reduce%s per step, %s MiB): tensors are not split%s.", names,
+                n_buckets, n_buckets == 1 ? "" : "s", el_text_mib(bytes, mib),
+                sizes->n_different == 1 ? ", so the size makes no difference here" : "");
         json_decref(list);
     }
 }
@@ -183,14 +181,16 @@ static void say_best(const struct sizes *sizes, FILE *out)
     if (doubt) snprintf(suspect, sizeof suspect, " It is suspect: %s.", doubt);
     name_of(sizes, fastest, name);
     if (reason)
-        SAY(out, "Size of buckets at batch %.0f: none is recommended, as their ratios have no interval (%s).", batch,
-            reason);
+        EL_ITEM(out, "Size of buckets at batch %.0f: none is recommended, as their ratios have no interval (%s).",
+                batch, reason);
     else if (!*slower)
-        SAY(out, "Size of buckets at batch %.0f: no significant difference, so none is recommended.%s", batch, suspect);
+        EL_ITEM(out, "Size of buckets at batch %.0f: no significant difference, so none is recommended.%s", batch,
+                suspect);
     else
-        SAY(out, "Size of buckets at batch %.0f: %s%s%s%s; slower: %s%s.%s", batch,
-            *alike ? "no significant difference between " : "recommended: ", name, *alike ? " and " : "", alike, slower,
-            pairs > 1 && strstr(slower, " to ") ? "; intervals are corrected for several comparisons" : "", suspect);
+        EL_ITEM(out, "Size of buckets at batch %.0f: %s%s%s%s; slower: %s%s.%s", batch,
+                *alike ? "no significant difference between " : "recommended: ", name, *alike ? " and " : "", alike,
+                slower, pairs > 1 && strstr(slower, " to ") ? "; intervals are corrected for several comparisons" : "",
+                suspect);
 }
 
 void el_report_buckets(const json_t *run, FILE *out)

@@ -10,8 +10,6 @@
 
 enum { TEXT_BYTES = 1024 };
 
-#define SAY(out, ...) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
-
 static bool finished(const json_t *trial)
 {
     return el_report_is_ok(trial) && !isnan(el_json_number(trial, el_at_samples_per_s));
@@ -78,10 +76,11 @@ static void say_memory_of(const json_t *trial, const char *even, FILE *out)
     if (whole > peak / 100)
         snprintf(more, sizeof more, "%s MiB more, made up of %s", el_text_mib(whole, more_mib),
                  el_excess_text(devices, parts, sizeof parts));
-    SAY(out, "In %s the first device (%s) peaks at %s MiB%s, %s times the %s (batch %.0f): %s%s.",
-        el_json_text(trial, "mode", "?"), el_json_text(first, "device", "?"), el_text_mib(peak, peak_mib), moment,
-        el_text_figure(el_json_number(trial, "imbalance.memory.first_over_rest"), ratio),
-        json_array_size(devices) == 2 ? "other's" : "others' mean", el_json_number(trial, "global_batch"), more, even);
+    EL_ITEM(out, "In %s the first device (%s) peaks at %s MiB%s, %s times the %s (batch %.0f): %s%s.",
+            el_json_text(trial, "mode", "?"), el_json_text(first, "device", "?"), el_text_mib(peak, peak_mib), moment,
+            el_text_figure(el_json_number(trial, "imbalance.memory.first_over_rest"), ratio),
+            json_array_size(devices) == 2 ? "other's" : "others' mean", el_json_number(trial, "global_batch"), more,
+            even);
 }
 
 /* One GPU can be two devices. */
@@ -90,7 +89,8 @@ static void say_no_memory(const json_t *trials, const char *mode, FILE *out)
     const json_t *alone = largest(trials, mode, 1), *devices = json_object_get(alone, "device_names");
     const char *first = json_string_value(json_array_get(devices, 0));
     bool gpu = first && !strncmp(first, "cuda:", strlen("cuda:"));
-    SAY(out, "No statement about the first device's extra memory: %s on two devices or more %s.%s", mode,
+    EL_ITEM(
+        out, "No statement about the first device's extra memory: %s on two devices or more %s.%s", mode,
         alone ? "was not run" : "did not finish",
         gpu ? " --devices cuda:0,cuda:0 runs it on one GPU: memory, bytes sent and equal losses are real there, times "
               "are not."
@@ -204,8 +204,8 @@ static void say_unpaired(const json_t *trials, const char *mode, const char *bas
 {
     const char *missing = largest(trials, base, 1) == NULL ? base : mode;
     bool ran = largest(trials, missing, 1) != NULL;
-    SAY(out, "%s and %s cannot be compared: %s %s%s.", base, mode, missing,
-        ran ? "has no batch in common with " : "did not finish", ran ? base : "");
+    EL_ITEM(out, "%s and %s cannot be compared: %s %s%s.", base, mode, missing,
+            ran ? "has no batch in common with " : "did not finish", ran ? base : "");
 }
 
 static void say_pair(const json_t *trials, const char *mode, const char *base, bool *reasoned, FILE *out)
@@ -230,10 +230,10 @@ static void say_pair(const json_t *trials, const char *mode, const char *base, b
     if (!*r.text)
         say_unpaired(trials, mode, base, out);
     else
-        SAY(out, "%s against %s%s, %s/s: %s%s%s%s%s%s%s", mode, base, on,
-            el_report_of_tokens(trials) ? "tokens" : "samples", r.text,
-            r.intervals ? "; 95 % intervals over repeats." : ".", r.doubt ? " It is " : "", r.doubt ? r.verdict : "",
-            r.doubt ? ": " : "", r.doubt ? r.doubt : "", r.doubt ? "." : "");
+        EL_ITEM(out, "%s against %s%s, %s/s: %s%s%s%s%s%s%s", mode, base, on,
+                el_report_of_tokens(trials) ? "tokens" : "samples", r.text,
+                r.intervals ? "; 95 % intervals over repeats." : ".", r.doubt ? " It is " : "",
+                r.doubt ? r.verdict : "", r.doubt ? ": " : "", r.doubt ? r.doubt : "", r.doubt ? "." : "");
 }
 
 static void say_modes(const json_t *trials, FILE *out)
@@ -279,14 +279,15 @@ static void say_gpu(const json_t *trials, FILE *out)
             "activations per local sample%s.",
             el_text_mib(param_bytes, param), rest, el_text_figure(bytes_a_sample(trial) / 1048576, sample), comm);
     if (on_gpus)
-        SAY(out, "%s The CUDA context, the libraries and what they load come on top of the memory above.", carried);
+        EL_ITEM(out, "%s The CUDA context, the libraries and what they load come on top of the memory above.", carried);
     else if (is_simulated(trial))
-        SAY(out,
-            "On a GPU, context and library memory come on top. %s Step times are simulated: they are those of the "
-            "machine and costs above, and no measurement.",
-            carried);
+        EL_ITEM(out,
+                "On a GPU, context and library memory come on top. %s Step times are simulated: they are those of the "
+                "machine and costs above, and no measurement.",
+                carried);
     else
-        SAY(out,
+        EL_ITEM(
+            out,
             "On a GPU, context and library memory come on top, and times differ. %s Step times on CPU devices do not, "
             "nor do ratios made of them.",
             carried);

@@ -213,7 +213,7 @@ void el_ranks_table(const json_t *ranks, FILE *out)
 void el_ranks_explain(FILE *out)
 {
     el_text_say(
-        "", "", EL_REPORT_COLUMNS, out,
+        "", "", out,
         "A step on average. last: steps in which it came last; late: its arrival after the mean of the others', "
         "both at the collective of a step where arrivals lie furthest apart. caused: the others' waits for it. "
         "exposed: waits and transfers that no computation hides.");

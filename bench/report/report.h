@@ -32,7 +32,7 @@ const char *el_report_verdict(const json_t *trial);
 
 /* Whether it finished; else prints `head` and "status: reason", wrapped. */
 bool el_report_is_ok(const json_t *trial);
-void el_report_failed(const json_t *trial, const char *head, const char *rest, int columns, FILE *out);
+void el_report_failed(const json_t *trial, const char *head, const char *rest, FILE *out);
 void el_report_mode(const json_t *trial, const json_t *context, char *text);
 
 /* Samples/s of `a` over those of `b`, paired by repeat number; *n_p: repeats that finished in both. */

@@ -111,7 +111,7 @@ static void say_blocks(const json_t *trial, FILE *out)
     if (!(fabs(blocks_ms / step_ms - 1) > BLOCKS_RATIO)) return;
     el_table_mode(trial, mode, sizeof mode);
     el_text_say(
-        "! ", "  ", EL_REPORT_COLUMNS, out,
+        "! ", "  ", out,
         "%s, batch %.0f: steps of the blocks took %s ms, the measured ones %s: the machine changed between them, "
         "so hold the blocks against each other only",
         mode, el_json_number(trial, "global_batch"), el_text_figure(blocks_ms, blocks),
@@ -184,7 +184,7 @@ void el_report_arithmetic(const json_t *run, FILE *out)
     if (source) {
         const char *end = strstr(source, ": "); /* the details stay in the record */
         fputc('\n', out);
-        el_text_say("GEMM: ", "  ", EL_REPORT_COLUMNS, out, "%s GFLOP/s (%s), %.*s",
+        el_text_say("GEMM: ", "  ", out, "%s GFLOP/s (%s), %.*s",
                     el_text_figure(1e-9 * el_json_number(first, "arithmetic.gemm_flop_per_s"), rate),
                     el_json_text(first, "dtype", "?"), end ? (int)(end - source) : (int)strlen(source), source);
     } else if (first) {

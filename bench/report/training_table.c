@@ -154,7 +154,7 @@ static void say_evaluation(const json_t *trial, FILE *out)
     append_reason(trial, evaluation, reason);
     el_table_mode(trial, mode, sizeof mode);
     el_table_batch(trial, NULL, batch);
-    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s, batch %s: ranks show %s %s.", mode, batch, range, reason);
+    EL_ITEM(out, "%s, batch %s: ranks show %s %s.", mode, batch, range, reason);
 }
 
 void el_report_say_evaluations(const json_t *trials, FILE *out)
@@ -171,24 +171,22 @@ void el_report_evaluations(const json_t *run, FILE *out)
     el_report_say_evaluations(trials, out);
 }
 
-#define SAY(out, ...) el_text_say("", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
-
 static void say_cost(const json_t *of, FILE *out)
 {
     char size[EL_FIGURE_BYTES], still[EL_FIGURE_BYTES], write[EL_FIGURE_BYTES], rate[EL_FIGURE_BYTES];
     const double n = el_json_number(of, "n"), failed = el_json_number(of, "failed");
     if (!(n > 0)) {
-        SAY(out, "No checkpoint was due: give a smaller --checkpoint every.");
+        EL_SAY(out, "No checkpoint was due: give a smaller --checkpoint every.");
         return;
     }
-    SAY(out,
-        "Checkpoints in %s: %.0f, of %s MB by the first rank; for each training stood still %s ms, and it was "
-        "written in %s ms, at %s MB/s.",
-        el_json_text(of, "dir", "?"), n, el_text_figure(el_json_number(of, "bytes") / 1e6, size),
-        el_text_figure(el_json_number(of, "copy_ms") + el_json_number(of, "wait_ms"), still),
-        el_text_figure(el_json_number(of, "write_ms"), write),
-        el_text_figure(el_json_number(of, "write_mb_per_s"), rate));
-    if (failed > 0) SAY(out, "%.0f of them could not be written: the logs say why.", failed);
+    EL_SAY(out,
+           "Checkpoints in %s: %.0f, of %s MB by the first rank; for each training stood still %s ms, and it was "
+           "written in %s ms, at %s MB/s.",
+           el_json_text(of, "dir", "?"), n, el_text_figure(el_json_number(of, "bytes") / 1e6, size),
+           el_text_figure(el_json_number(of, "copy_ms") + el_json_number(of, "wait_ms"), still),
+           el_text_figure(el_json_number(of, "write_ms"), write),
+           el_text_figure(el_json_number(of, "write_mb_per_s"), rate));
+    if (failed > 0) EL_SAY(out, "%.0f of them could not be written: the logs say why.", failed);
 }
 
 void el_report_checkpoints(const json_t *run, FILE *out)
@@ -199,9 +197,10 @@ void el_report_checkpoints(const json_t *run, FILE *out)
         if (!json_is_object(of) && !(first > 0)) continue;
         fputc('\n', out);
         EL_EACH(restart, restarts)
-            SAY(out, "Started again on %.0f devices, from step %.0f: %s.", el_json_number(restart, "devices"),
-                el_json_number(restart, "step"), el_json_text(restart, "reason", "?"));
-        if (first > 0) SAY(out, "Steps are counted from %.0f on, where a checkpoint was; figures are of those.", first);
+            EL_SAY(out, "Started again on %.0f devices, from step %.0f: %s.", el_json_number(restart, "devices"),
+                   el_json_number(restart, "step"), el_json_text(restart, "reason", "?"));
+        if (first > 0)
+            EL_SAY(out, "Steps are counted from %.0f on, where a checkpoint was; figures are of those.", first);
         if (json_is_object(of)) say_cost(of, out);
     }
 }
@@ -231,10 +230,10 @@ static void say_hook(const json_t *trial, const json_t *base, FILE *out)
     if (ratio.centre > 0) el_text_append(text, TEXT_BYTES, "; %.2f times the samples/s", ratio.centre);
     if (ratio.valid) el_text_append(text, TEXT_BYTES, " (%.3f to %.3f)", ratio.low, ratio.high);
     append_loss(trial, base, text);
-    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s against %s at batch %.0f: %s times the bytes sent%s.%s%s%s",
-                name, base_name, el_json_number(trial, "global_batch"),
-                el_text_figure(el_json_number(trial, el_at_comm_bytes) / el_json_number(base, el_at_comm_bytes), bytes),
-                text, doubt ? " Times are suspect: " : "", doubt ? doubt : "", doubt ? "." : "");
+    EL_ITEM(out, "%s against %s at batch %.0f: %s times the bytes sent%s.%s%s%s", name, base_name,
+            el_json_number(trial, "global_batch"),
+            el_text_figure(el_json_number(trial, el_at_comm_bytes) / el_json_number(base, el_at_comm_bytes), bytes),
+            text, doubt ? " Times are suspect: " : "", doubt ? doubt : "", doubt ? "." : "");
 }
 
 static bool is_there(const json_t *trial)

@@ -16,8 +16,6 @@
 
 enum { COLUMNS_MAX = EL_TAG_COUNT + 6, PATH_BYTES = 40 };
 
-#define SAY(out, ...) el_text_say("", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
-
 struct layout {
     bool own[EL_TAG_COUNT];
     char paths[EL_TAG_COUNT][PATH_BYTES];
@@ -106,7 +104,8 @@ static void print_memory(const json_t *devices, FILE *out)
     EL_EACH(device, devices) el_table_row(&table, EL_TABLE_PLAIN, device);
     if (most_of(devices, "activation_sets") > 0) fputs("sets: of activations that the device holds at once\n", out);
     if (most_of(devices, "at_peak_by_tag.allowance") > 0)
-        SAY(out,
+        EL_SAY(
+            out,
             "allowance: the largest scratch memory that cuDNN may request. A real run holds what cuDNN did request, as "
             "workspace, and room for the way without cuDNN.");
     json_decref(context);
@@ -118,7 +117,7 @@ static void say_assumed(const json_t *document, FILE *out)
     EL_EACH_KEY(name, value, json_object_get(document, "assumed"))
         if (json_is_string(value))
             el_text_append(text, sizeof text, "%s--%s %s", *text ? ", " : "", name, json_string_value(value));
-    if (*text) SAY(out, "Not given, so assumed: %s.", text);
+    if (*text) EL_SAY(out, "Not given, so assumed: %s.", text);
 }
 
 static void say_fit(const json_t *document, FILE *out)
@@ -128,13 +127,13 @@ static void say_fit(const json_t *document, FILE *out)
     el_text_mib(el_json_number(document, "wanted_bytes"), wanted);
     el_text_mib(el_json_number(document, "limit_bytes"), limit);
     if (el_json_is(document, "limit", "device"))
-        SAY(out, "%s: a device needs up to %s MiB, and --devices mem allows %s.", fits ? "It fits" : "It does not fit",
-            wanted, limit);
+        EL_SAY(out, "%s: a device needs up to %s MiB, and --devices mem allows %s.",
+               fits ? "It fits" : "It does not fit", wanted, limit);
     else if (el_json_is(document, "limit", "host"))
-        SAY(out, "%s: all devices need %s MiB, and this host has %s free.",
-            fits ? "It fits" : "It does not fit this host", wanted, limit);
+        EL_SAY(out, "%s: all devices need %s MiB, and this host has %s free.",
+               fits ? "It fits" : "It does not fit this host", wanted, limit);
     else
-        SAY(out, "Whether it fits is not known: --devices mem says how much a device has.");
+        EL_SAY(out, "Whether it fits is not known: --devices mem says how much a device has.");
 }
 
 static void say_step(const json_t *document, FILE *out)
@@ -154,7 +153,7 @@ static void say_step(const json_t *document, FILE *out)
             tokens ? "tokens" : "samples");
     if (bubble_pct >= 0) fprintf(out, ", bubble %.1f %%", bubble_pct);
     el_text_line(out, ": predicted from %s", el_json_text(prediction, "costs", machine));
-    if (!sure) SAY(out, "No interval: %s.", el_json_text(prediction, "step_ms.reason", "it is not known"));
+    if (!sure) EL_SAY(out, "No interval: %s.", el_json_text(prediction, "step_ms.reason", "it is not known"));
     json_t *trials = json_pack("[O]", document);
     el_report_warnings(trials, "", out);
     json_decref(trials);
@@ -168,7 +167,8 @@ void el_report_forecast(const json_t *document, FILE *out)
     say_assumed(document, out);
     double longest = el_json_number(document, "longest");
     if (!isnan(longest))
-        SAY(out,
+        EL_SAY(
+            out,
             "Peaks are of a batch with a sentence of %.0f words, the longest there can be: shorter batches take less.",
             longest);
     fputc('\n', out);
@@ -191,9 +191,9 @@ const char *el_report_verdict(const json_t *trial)
     return el_json_text(trial, "verdict", "?");
 }
 
-void el_report_failed(const json_t *trial, const char *head, const char *rest, int columns, FILE *out)
+void el_report_failed(const json_t *trial, const char *head, const char *rest, FILE *out)
 {
-    el_text_say(head, rest, columns, out, "%s: %s", el_json_text(trial, "status", "failed"),
+    el_text_say(head, rest, out, "%s: %s", el_json_text(trial, "status", "failed"),
                 el_json_text(trial, "reason", "no reason was given"));
 }
 
@@ -301,7 +301,7 @@ static void put_failed(const json_t *trial, FILE *out)
     el_table_batch(trial, NULL, batch);
     snprintf(head, sizeof head, "%-8s %-13s ", mode, batch);
     el_table_begin(out, EL_TABLE_RED);
-    el_report_failed(trial, head, "                       ", EL_REPORT_COLUMNS, out);
+    el_report_failed(trial, head, "                       ", out);
     el_table_end(out);
 }
 

@@ -74,8 +74,8 @@ void el_report_warnings(const json_t *trials, const char *but, FILE *out)
             size_t count = text == NULL || left_out ? 0 : count_warned(trials, trial_at.i, warning_at.i, &alike);
             if (count == 0) continue;
             el_table_begin(out, EL_TABLE_YELLOW);
-            el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "%s (%zu of %zu trials%s)", text, count,
-                        json_array_size(trials), alike ? "" : ", with figures of their own");
+            el_text_say("! ", "  ", out, "%s (%zu of %zu trials%s)", text, count, json_array_size(trials),
+                        alike ? "" : ", with figures of their own");
             el_table_end(out);
         }
 }

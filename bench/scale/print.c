@@ -10,8 +10,6 @@
 
 enum { TEXT_BYTES = 320 };
 
-#define SAY(out, ...) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
-
 static bool is_shared(const json_t *row)
 {
     return json_is_string(json_object_get(row, "shared"));
@@ -40,7 +38,7 @@ static void print_failed(const json_t *row, FILE *out)
     char count[EL_CELL_BYTES], head[EL_CELL_BYTES + 32];
     show_count(row, NULL, count);
     snprintf(head, sizeof head, "%-6s%8s  ", el_json_text(row, "mode", "?"), count);
-    el_report_failed(row, head, "                ", EL_REPORT_COLUMNS, out);
+    el_report_failed(row, head, "                ", out);
 }
 
 /* Empty in rows that are the baseline themselves. */
@@ -129,7 +127,7 @@ static void print_predicted(const json_t *document, FILE *out)
     if (json_array_size(rows) == 0) return;
     scale_predicted_from(document, from, sizeof from);
     fputc('\n', out);
-    el_text_say("", "", EL_REPORT_COLUMNS, out, "Predicted, not measured, from %s; against %s:", from,
+    el_text_say("", "", out, "Predicted, not measured, from %s; against %s:", from,
                 json_is_string(json_object_get(document, "predicted_costs")) ? "the measured plain single"
                                                                              : "plain single by the same rates");
     el_table_heads(&table, EL_TABLE_PLAIN);
@@ -137,20 +135,20 @@ static void print_predicted(const json_t *document, FILE *out)
     EL_EACH(row, rows) {
         const char *reason = el_json_text(row, "plain.reason", NULL);
         if (reason && !el_data_seen(rows, row_at.i, "mode"))
-            SAY(out, "%s has no interval: %s.", el_json_text(row, "mode", "?"), reason);
+            EL_ITEM(out, "%s has no interval: %s.", el_json_text(row, "mode", "?"), reason);
     }
 }
 
 static void print_heading(const json_t *document, FILE *out)
 {
     bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
-    el_text_say(
-        "", "", EL_REPORT_COLUMNS, out, "%s scaling%s: %.0f samples per step on %s; %s, %s, %s. Efficiency is %s.",
-        weak ? "Weak" : "Strong", json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "",
-        el_json_number(document, "batch"), weak ? "each device" : "all devices together",
-        el_json_text(document, "model", "?"), el_json_text(document, "dtype", "?"),
-        el_json_text(document, "optimizer", "?"),
-        weak ? "samples per second over n times those of one device" : "one device's step over n times that of n");
+    el_text_say("", "", out, "%s scaling%s: %.0f samples per step on %s; %s, %s, %s. Efficiency is %s.",
+                weak ? "Weak" : "Strong", json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "",
+                el_json_number(document, "batch"), weak ? "each device" : "all devices together",
+                el_json_text(document, "model", "?"), el_json_text(document, "dtype", "?"),
+                el_json_text(document, "optimizer", "?"),
+                weak ? "samples per second over n times those of one device"
+                     : "one device's step over n times that of n");
     fputc('\n', out);
 }
 
@@ -225,11 +223,11 @@ static void say_of_mode(const json_t *rows, const json_t *row, FILE *out, const 
     name_loss(json_object_get(row, "step"), loss);
     judge(plain, n, word, judged);
     if (doubt && !*judged && !*simulated) {
-        SAY(out, "%s on %.0f devices: no speed-up is stated.%s", mode, n, why);
+        EL_ITEM(out, "%s on %.0f devices: no speed-up is stated.%s", mode, n, why);
         return;
     }
-    SAY(out, "%s on %.0f %sdevices: %s times plain single%s%s.%s", mode, n, simulated,
-        el_text_figure(el_json_number(plain, "speedup"), speedup), judged, loss, why);
+    EL_ITEM(out, "%s on %.0f %sdevices: %s times plain single%s%s.%s", mode, n, simulated,
+            el_text_figure(el_json_number(plain, "speedup"), speedup), judged, loss, why);
     if (!*judged) *reason_p = el_json_text(plain, "reason", "they have none");
 }
 
@@ -241,10 +239,10 @@ static void say_none(const json_t *rows, FILE *out)
         several = true;
         finished = finished || is_finished(row);
     }
-    SAY(out, "%s: no statement about scaling.",
-        finished  ? "No count above 1 has a core or card for each device"
-        : several ? "No count above 1 finished"
-                  : "There is no count above 1");
+    EL_ITEM(out, "%s: no statement about scaling.",
+            finished  ? "No count above 1 has a core or card for each device"
+            : several ? "No count above 1 finished"
+                      : "There is no count above 1");
 }
 
 static void say_modes(const json_t *rows, FILE *out)
@@ -253,7 +251,7 @@ static void say_modes(const json_t *rows, FILE *out)
     bool own = false;
     /* null devices: only the harness is left */
     if (strncmp(el_json_text(json_array_get(rows, 0), "device_names.0", ""), "null:", 5) == 0) {
-        SAY(out, "Null devices compute nothing: these times are the harness's own and say nothing about scaling.");
+        EL_ITEM(out, "Null devices compute nothing: these times are the harness's own and say nothing about scaling.");
         return;
     }
     EL_EACH(of, rows) {
@@ -261,7 +259,7 @@ static void say_modes(const json_t *rows, FILE *out)
         if (row) say_of_mode(rows, row, out, &reason);
         own = own || row;
     }
-    if (reason) SAY(out, "Without an interval: %s.", reason);
+    if (reason) EL_ITEM(out, "Without an interval: %s.", reason);
     if (!own) say_none(rows, out);
 }
 
@@ -273,8 +271,8 @@ static void say_shared(const json_t *rows, FILE *out)
         if (is_shared(row) && less) least = row;
     }
     if (!least) return;
-    SAY(out, "From %.0f devices on (marked *, drawn open): %s. Their times say nothing about scaling.",
-        el_json_number(least, "devices"), el_json_text(least, "shared", ""));
+    EL_ITEM(out, "From %.0f devices on (marked *, drawn open): %s. Their times say nothing about scaling.",
+            el_json_number(least, "devices"), el_json_text(least, "shared", ""));
 }
 
 static void say_blocks(const json_t *rows, FILE *out)
@@ -282,11 +280,11 @@ static void say_blocks(const json_t *rows, FILE *out)
     EL_EACH(row, rows) {
         double step = el_json_number(row, "step.step_ms"), blocks = el_json_number(row, "step.blocks_step_ms");
         if (fabs(blocks / step - 1) > 0.1)
-            SAY(out,
-                "%s on %.0f: contention and comm. costs were measured in control blocks, whose steps took %.4g ms "
-                "instead "
-                "of %.4g: contention is scaled to that.",
-                el_json_text(row, "mode", "?"), el_json_number(row, "devices"), blocks, step);
+            EL_ITEM(out,
+                    "%s on %.0f: contention and comm. costs were measured in control blocks, whose steps took %.4g ms "
+                    "instead "
+                    "of %.4g: contention is scaled to that.",
+                    el_json_text(row, "mode", "?"), el_json_number(row, "devices"), blocks, step);
     }
 }
 
@@ -301,7 +299,7 @@ static void say_all(const json_t *document, FILE *out)
         disturbed |= el_scale_disturbed(row);
         intervals |= json_is_array(el_json_at(row, "plain.speedup_ci95"));
     }
-    if (disturbed && intervals) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
+    if (disturbed && intervals) EL_ITEM(out, "Other programs were running; a rerun may fall outside these intervals.");
     say_blocks(rows, out);
     el_report_warnings(rows, "shared_", out);
     el_report_warnings(json_object_get(document, "predicted"), "shared_", out);

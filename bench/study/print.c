@@ -35,14 +35,13 @@ static const struct el_column by_count[2][16] = {{BY_COUNT("steps/s", "steps_per
 static const struct el_column by_name[2][16] = {{BY_NAME("steps/s", "steps_per_s")},
                                                 {BY_NAME("samples/s", "samples_per_s")}};
 
-#define SAY(out, ...) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
-
 static void say_scale(const json_t *rows, FILE *out)
 {
     char figures[5][EL_FIGURE_BYTES];
     const json_t *row = json_array_get(rows, json_array_size(rows) - 1), *first = json_array_get(rows, 0);
     if (json_array_size(rows) < 2 || !(el_json_number(row, "speedup") > 0)) return;
-    SAY(out,
+    EL_ITEM(
+        out,
         "%.0f devices: %s times the rate of %.0f, %s %% of the ideal. Of a step of %s ms %s are lost; the ranks wait "
         "%s "
         "ms for one another.",
@@ -64,8 +63,8 @@ static void say_compare(const json_t *rows, FILE *out)
                            : low > 1  ? "; it is faster"
                            : high < 1 ? "; it is slower"
                                       : "; they do not differ by what these launches can tell";
-        SAY(out, "%s: %s times the rate of %s%s.", el_json_text(row, "name", "?"),
-            el_text_figure(el_json_number(row, "speedup"), figure), first, what);
+        EL_ITEM(out, "%s: %s times the rate of %s%s.", el_json_text(row, "name", "?"),
+                el_text_figure(el_json_number(row, "speedup"), figure), first, what);
     }
 }
 
@@ -77,14 +76,15 @@ void el_study_print(const json_t *run, FILE *out)
     el_table_list(&(struct el_table){.columns = columns, .out = out}, "", json_incref((json_t *)(uintptr_t)rows));
     fputc('\n', out);
     if (!samples)
-        SAY(out, "The DataLoader gave no samples that can be counted: the rates are of steps, and compare only where a "
-                 "step has as many samples.");
+        EL_ITEM(out,
+                "The DataLoader gave no samples that can be counted: the rates are of steps, and compare only where a "
+                "step has as many samples.");
     if (scale)
         say_scale(rows, out);
     else
         say_compare(rows, out);
     EL_EACH(row, rows) {
         const char *reason = el_json_text(row, "reason", NULL);
-        if (reason) SAY(out, "%s: %s.", el_json_text(row, "name", "?"), reason);
+        if (reason) EL_ITEM(out, "%s: %s.", el_json_text(row, "name", "?"), reason);
     }
 }

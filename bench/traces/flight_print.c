@@ -87,21 +87,19 @@ static void say_list(const char *before, const json_t *list, const char *after, 
             el_text_append(text, sizeof text, "%s%s", *text ? ", " : "", json_string_value(item));
         else
             el_text_append(text, sizeof text, "%s%" JSON_INTEGER_FORMAT, *text ? ", " : "", json_integer_value(item));
-    if (*text) el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "%s%s%s", before, text, after);
+    if (*text) el_text_say("! ", "  ", out, "%s%s%s", before, text, after);
 }
 
 static void say_sentence(const char *sentence, FILE *out)
 {
-    if (*sentence)
-        el_text_say("", "", EL_REPORT_COLUMNS, out, "%c%s.", toupper((unsigned char)*sentence), sentence + 1);
+    if (*sentence) el_text_say("", "", out, "%c%s.", toupper((unsigned char)*sentence), sentence + 1);
 }
 
 void el_flight_print(const json_t *document, FILE *out)
 {
     json_t *shown = shown_ranks(document);
     const size_t all = json_array_size(json_object_get(document, "ranks")), n = json_array_size(shown);
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
-                "Dumps of PyTorch's flight recorder (version %s): %zu rank%s, %" PRId64 " calls.",
+    el_text_say("", "", out, "Dumps of PyTorch's flight recorder (version %s): %zu rank%s, %" PRId64 " calls.",
                 el_json_text(document, "version", "?"), all, all == 1 ? "" : "s", el_json_whole(document, "calls"));
     fprintf(out, "\n");
     el_table_list(&(struct el_table){.columns = rank_columns, .out = out}, "", shown);
@@ -119,7 +117,7 @@ void el_flight_print(const json_t *document, FILE *out)
         el_table_list(&(struct el_table){.columns = late_columns, .out = out}, title,
                       json_incref(el_json_at(document, "late.ranks")));
     say_sentence(el_json_text(document, "late.sentence", ""), out);
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
+    el_text_say("", "", out,
                 "late: median, after the mean of the others, when it came last. caused: what all waited for it alone, "
                 "in sum. Times are when the host made the call, by each host's clock.");
 }

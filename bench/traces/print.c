@@ -59,16 +59,16 @@ static void print_counts(const json_t *document, FILE *out)
         counts[2] += (size_t)el_json_whole(lane, "events.copies");
     }
     fprintf(out, "\n");
-    el_text_say("", "", EL_REPORT_COLUMNS, out, "Counted: %zu %s as computation, %zu %s as communication, %zu %s.",
-                counts[0], cpu_only ? "CPU ops (cat cpu_op)" : "kernels", counts[1],
+    el_text_say("", "", out, "Counted: %zu %s as computation, %zu %s as communication, %zu %s.", counts[0],
+                cpu_only ? "CPU ops (cat cpu_op)" : "kernels", counts[1],
                 cpu_only ? "ops (gloo:, mpi:, nccl:, ucc:)" : "(of communication libraries, Memcpy PtoP)", counts[2],
                 "other copies and memsets");
     if (cpu_only)
         el_text_say(
-            "", "", EL_REPORT_COLUMNS, out,
+            "", "", out,
             "These traces have no device: all CPU threads count together, and idle is the time in which none worked.");
     el_text_say(
-        "", "", EL_REPORT_COLUMNS, out,
+        "", "", out,
         "Compute, exposed, copies and idle are parts of the window, from the first counted event to the end of the "
         "last one; hidden is the part of communication beside computation.");
 }
@@ -78,12 +78,12 @@ static void print_clocks(const json_t *job, FILE *out)
     double error_ms = 0;
     EL_EACH(clock, json_object_get(job, "clocks")) error_ms = fmax(error_ms, el_json_number(clock, "error_ms"));
     if (json_is_true(json_object_get(job, "common_clock"))) {
-        el_text_say("", "", EL_REPORT_COLUMNS, out, "The traces say that their times are on one clock.");
+        el_text_say("", "", out, "The traces say that their times are on one clock.");
         return;
     }
     print_table("\nClocks, by the ends of collectives that all ranks leave together\n", clock_columns,
                 json_object_get(job, "clocks"), out);
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
+    el_text_say("", "", out,
                 "Arrivals of different ranks are comparable within %.3g ms: 9 of 10 ends are so near to one another.",
                 error_ms);
 }
@@ -94,23 +94,22 @@ static void print_doubts(const json_t *document, const json_t *job, FILE *out)
     EL_EACH(rank, json_object_get(job, "missing_ranks"))
         el_text_append(ranks, sizeof ranks, "%s%" JSON_INTEGER_FORMAT, *ranks ? ", " : "", json_integer_value(rank));
     if (*ranks)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+        el_text_say("! ", "  ", out,
                     "No trace is of rank %s: if one of them is late, waiting for it is shown as transfer.", ranks);
     if (el_json_whole(job, "alone") > 0)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+        el_text_say("! ", "  ", out,
                     "%" PRId64 " calls have no partner in the other traces and are in no figure of the ranks.",
                     el_json_whole(job, "alone"));
     if (el_json_whole(job, "steps_left_out") > 0)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
-                    "%" PRId64 " steps are missing in some traces; no figure includes them.",
+        el_text_say("! ", "  ", out, "%" PRId64 " steps are missing in some traces; no figure includes them.",
                     el_json_whole(job, "steps_left_out"));
     char names[256] = "";
     EL_EACH(name, json_object_get(document, "foreign"))
         el_text_append(names, sizeof names, "%s%s", *names ? ", " : "", json_string_value(name));
-    if (*names) el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "Left out (no traces): %s.", names);
+    if (*names) el_text_say("! ", "  ", out, "Left out (no traces): %s.", names);
     size_t left = json_array_size(json_object_get(document, "left_out"));
     if (left)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+        el_text_say("! ", "  ", out,
                     "Workers have several files here: the last of each is read, %zu older ones are not.", left);
 }
 
@@ -128,7 +127,7 @@ static void say_steps(const json_t *job, FILE *out)
                                     : ", ",
                        json_integer_value(json_array_get(steps, i)));
     if (shown < n) el_text_append(text, sizeof text, " and %zu more", n - shown);
-    el_text_say("", "", EL_REPORT_COLUMNS, out, "It is late in step%s %s.", n == 1 ? "" : "s", text);
+    el_text_say("", "", out, "It is late in step%s %s.", n == 1 ? "" : "s", text);
 }
 
 static void print_job(const json_t *document, FILE *out)
@@ -143,9 +142,9 @@ static void print_job(const json_t *document, FILE *out)
     el_ranks_heads(out);
     el_ranks_table(json_object_get(job, "ranks"), out);
     fprintf(out, "\n");
-    el_text_say("", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(job, "blame.sentence", ""));
+    el_text_say("", "", out, "%s.", el_json_text(job, "blame.sentence", ""));
     if (json_is_object(el_json_at(job, "blame.cause")))
-        el_text_say("", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(job, "blame.cause.sentence", ""));
+        el_text_say("", "", out, "%s.", el_json_text(job, "blame.cause.sentence", ""));
     say_steps(job, out);
     el_ranks_explain(out);
     print_table("\nBandwidth, from the transfer alone (medians)\n", size_columns, json_object_get(job, "bandwidth"),
@@ -161,12 +160,12 @@ void el_traces_print(const json_t *document, FILE *out)
     if (json_is_object(json_object_get(document, "job")))
         print_job(document, out);
     else if (el_json_whole(document, "rank_of_two") >= 0)
-        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+        el_text_say("! ", "  ", out,
                     "Several traces are of rank %" PRId64 ", so these are files of several runs: give a folder for "
                     "each run to see who waits for whom.",
                     el_json_whole(document, "rank_of_two"));
     else if (json_array_size(json_object_get(document, "devices")) > 1)
-        el_text_say("", "", EL_REPORT_COLUMNS, out,
+        el_text_say("", "", out,
                     "No collective is in two of these traces, so nothing can be said of who waits for whom.");
     el_traces_print_without(document, out);
     el_traces_print_merged(document, out);

@@ -203,7 +203,7 @@ void el_traces_print_without(const json_t *document, FILE *out)
     snprintf(title, sizeof title, "\nWhat the step of %.3g ms would be, by replaying the traces\n",
              el_json_number(document, "job.step_ms"));
     el_table_list(&(struct el_table){.columns = without_columns, .out = out}, title, json_incref(list));
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
+    el_text_say("", "", out,
                 "A rank: it comes no later than the last of the others. Waits: all ranks come at the mean of their "
                 "times, with the same work spread evenly. docs/watch.md says how near this came to steps that were "
                 "measured without the cause.");
@@ -239,7 +239,7 @@ void el_traces_print_merged(const json_t *document, FILE *out)
     const json_t *merged = json_object_get(document, "merged");
     if (!json_is_object(merged)) return;
     fputc('\n', out);
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
+    el_text_say("", "", out,
                 "%s: %" PRId64 " events of %zu traces on one clock, to %.3g ms, and %" PRId64
                 " waits with their arrows. Open it in ui.perfetto.dev.",
                 el_json_text(merged, "file", "?"), el_json_whole(merged, "events"),

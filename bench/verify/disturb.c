@@ -340,19 +340,19 @@ void el_disturbances_print(const json_t *checks, FILE *out)
         json_t *row = json_copy((json_t *)(uintptr_t)one);
         if (!told) el_json_put_text(row, "text", "-");
         el_table_row(&table, EL_TABLE_PLAIN, row);
-        if (!told) el_text_say("          ", "          ", EL_REPORT_COLUMNS, out, "%s", el_json_text(one, "text", ""));
+        if (!told) el_text_say("          ", "          ", out, "%s", el_json_text(one, "text", ""));
         missed |= el_json_is(one, "status", "missed");
         others_pct = fmax(others_pct, el_json_number(one, "others_pct")); /* of a number and NAN: the number */
         json_decref(row);
     }
     fputc('\n', out);
     if (missed && others_pct > BUSY_PCT)
-        el_text_say("", "", EL_REPORT_COLUMNS, out,
+        el_text_say("", "", out,
                     "Other processes took up to %.0f %% of the cores, which can hide what was injected: stop them and "
                     "try again.",
                     others_pct);
     else if (missed)
-        el_text_say("", "", EL_REPORT_COLUMNS, out,
+        el_text_say("", "", out,
                     "No other process is known to have taken part of the cores, so figures of this kind are off on "
                     "this machine. The usual cause is a hypervisor that takes cores away: steal_pct in the records.");
 }

@@ -44,11 +44,11 @@ static void print_failure(const json_t *cell, FILE *out)
 {
     const char *variant = el_json_text(cell, "variant", "");
     if (!json_object_get(cell, "mode")) { /* a job's own */
-        el_text_wrap(el_json_text(cell, "reason", "?"), "FAILED  ", "        ", EL_REPORT_COLUMNS, out);
+        el_text_wrap(el_json_text(cell, "reason", "?"), "FAILED  ", "        ", out);
         return;
     }
     int procs = (int)el_json_whole(cell, "procs"), devices = (int)el_json_whole(cell, "devices");
-    el_text_say("FAILED  ", "        ", EL_REPORT_COLUMNS, out, "%s %s, %s%s%s, %d %s device%s, %d process%s: %s",
+    el_text_say("FAILED  ", "        ", out, "%s %s, %s%s%s, %d %s device%s, %d process%s: %s",
                 el_json_text(cell, "mode", "?"), el_json_text(cell, "model", "?"), el_json_text(cell, "kind", "?"),
                 *variant ? ", " : "", variant, devices, el_json_text(cell, "backend", "?"), devices == 1 ? "" : "s",
                 procs, procs == 1 ? "" : "es", el_json_text(cell, "reason", "?"));
@@ -126,8 +126,7 @@ static void print_backend(const json_t *cells, const char *backend, FILE *out)
             if (row && json_object_get(row, "devices")) el_table_row(&table, EL_TABLE_PLAIN, row);
             snprintf(first, sizeof first, "%-10s%-9s", mode->name, model->name);
             if (row && !json_object_get(row, "as it is"))
-                el_text_say(first, "                   ", EL_REPORT_COLUMNS, out, "cannot: %s",
-                            el_json_text(row, "reason", "?"));
+                el_text_say(first, "                   ", out, "cannot: %s", el_json_text(row, "reason", "?"));
             json_decref(row);
         }
     }
@@ -148,7 +147,7 @@ void el_verify_print(const json_t *document, FILE *out)
     if (failed > FAILURES_SHOWN) el_text_line(out, "        and %zu more, in verify.json", failed - FAILURES_SHOWN);
     if (failed) fputc('\n', out);
     if (json_is_object(pairs)) {
-        el_text_say("", "", EL_REPORT_COLUMNS, out,
+        el_text_say("", "", out,
                     "%.0f options have %.0f values, which make %.0f pairs: %.0f of them meet in a cell, and %.0f are "
                     "refused%s.",
                     el_json_number(pairs, "options"), el_json_number(pairs, "values"), el_json_number(pairs, "pairs"),
@@ -158,7 +157,7 @@ void el_verify_print(const json_t *document, FILE *out)
         return;
     }
     el_text_say(
-        "", "", EL_REPORT_COLUMNS, out,
+        "", "", out,
         "The largest differences from the right numbers: all losses in f64, by optimizer; the first step's loss and "
         "gradients in f32. 'processes': each rank or stage also ran in a process of its own, with the same bits as "
         "threads of one process, or ('compared') within the same limits.");

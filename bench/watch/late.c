@@ -311,7 +311,7 @@ static const json_t *late_of(const json_t *late, const json_t *rank)
 
 static void say(FILE *out, const char *before, const char *text)
 {
-    if (text && *text) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s%s.", before, text);
+    if (text && *text) EL_ITEM(out, "%s%s.", before, text);
 }
 
 void el_late_print(const json_t *training, FILE *out)
@@ -332,10 +332,9 @@ void el_late_print(const json_t *training, FILE *out)
     fputc('\n', out);
     const char *sentence = el_json_text(training, "late.blame.sentence", "");
     if (*sentence)
-        el_text_say("* ", "  ", EL_REPORT_COLUMNS, out,
-                    "%s. Of %s %.0f steps, by when each rank came to each collective.", sentence,
-                    el_json_is(training, "late_from", "torch.profiler") ? "torch.profiler's" : "the last",
-                    el_json_number(training, "late.steps"));
+        EL_ITEM(out, "%s. Of %s %.0f steps, by when each rank came to each collective.", sentence,
+                el_json_is(training, "late_from", "torch.profiler") ? "torch.profiler's" : "the last",
+                el_json_number(training, "late.steps"));
     else
         say(out, "Who comes late is not known: ", el_json_text(training, "late_reason", "?"));
     say(out, "", el_json_text(training, "late.blame.cause.sentence", ""));

@@ -19,8 +19,6 @@ static const char *mib_at(const json_t *object, const char *key, char *text)
     return el_text_mib(el_json_number(object, key), text);
 }
 
-#define SAY(out, ...) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
-
 #define PROCESS .head = "process", .gap = 2, .width = -NAME_COLUMNS, .path = "shown"
 
 static const struct el_column process_columns[] = {
@@ -137,7 +135,7 @@ static void put_gpus(const json_t *watch, FILE *out)
         char busy[EL_FIGURE_BYTES], head[64];
         const char *host = el_json_text(gpu, "host", "");
         snprintf(head, sizeof head, "  gpu:%.0f%s%.16s, ", el_json_number(gpu, "gpu"), *host ? " of " : "", host);
-        el_text_say(head, "    ", EL_REPORT_COLUMNS, out,
+        el_text_say(head, "    ", out,
                     "%s: busy %s %%; at most %s of %s MiB used: %s by this command, %s by other processes",
                     el_json_text(gpu, "name", "?"), el_text_figure(el_json_number(gpu, "busy_pct"), busy),
                     mib_at(gpu, "used_peak_bytes", used), mib_at(gpu, "total_bytes", total),
@@ -191,15 +189,15 @@ static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
         sum += bytes;
     }
     if (n < 2) {
-        SAY(out, "Nothing is compared: %s.", rule);
+        EL_ITEM(out, "Nothing is compared: %s.", rule);
     } else {
         double most = el_json_number(json_array_get(devices, largest), el_at_device_peak_bytes);
         double others = (sum - most) / (double)(n - 1);
         peer_text(json_array_get(devices, largest), json_is_array(json_object_get(watch, "hosts")), name, sizeof name);
-        SAY(out, "%s %s holds %s MiB more than the %s, %s times as much. Compared: %s.",
-            most / others < EVEN_RATIO ? "Memory is even: at its peak" : "At its peak", name,
-            el_text_mib(most - others, more), n > 2 ? "mean of the others" : "other",
-            el_text_figure(most / others, times), rule);
+        EL_ITEM(out, "%s %s holds %s MiB more than the %s, %s times as much. Compared: %s.",
+                most / others < EVEN_RATIO ? "Memory is even: at its peak" : "At its peak", name,
+                el_text_mib(most - others, more), n > 2 ? "mean of the others" : "other",
+                el_text_figure(most / others, times), rule);
     }
 }
 
@@ -209,16 +207,16 @@ static void say_unseen(const json_t *watch, FILE *out)
     size_t n = json_array_size(json_object_get(watch, "processes"));
     double unseen_s = el_json_number(watch, "unseen_cpu_s"), lost = el_json_number(watch, "not_followed");
     if (unseen_s > 0.05 + 0.02 * (double)n && unseen_s > 0.01 * el_json_number(watch, "cpu_s"))
-        SAY(out, "Unattributed CPU time: %s s, of processes that lived between samples, and after last samples.",
-            el_text_figure(unseen_s, figure));
+        EL_ITEM(out, "Unattributed CPU time: %s s, of processes that lived between samples, and after last samples.",
+                el_text_figure(unseen_s, figure));
     /* a process grew beyond every sample, so no row shows its peak */
     double most = fmax(0, el_json_highest(json_object_get(watch, "processes"), "peak_bytes"));
     if (el_json_number(watch, "largest_bytes") > UNSEEN_RATIO * most)
-        SAY(out,
-            "Left out: a process reached %s MiB between samples, and no row shows which. If it is one of those "
-            "compared, it held more than its row says.",
-            mib_at(watch, "largest_bytes", figure));
-    if (lost > 0) SAY(out, "%.0f processes were not followed: the limit is %d.", lost, EL_TREE_PROCESSES_MAX);
+        EL_ITEM(out,
+                "Left out: a process reached %s MiB between samples, and no row shows which. If it is one of those "
+                "compared, it held more than its row says.",
+                mib_at(watch, "largest_bytes", figure));
+    if (lost > 0) EL_ITEM(out, "%.0f processes were not followed: the limit is %d.", lost, EL_TREE_PROCESSES_MAX);
 }
 
 static void say_left(const json_t *watch, FILE *out)
@@ -232,8 +230,8 @@ static void say_left(const json_t *watch, FILE *out)
     }
     if (n == 0) return;
     bool ended = json_is_true(json_object_get(watch, "waiting_ended"));
-    SAY(out, "When the command ended, %zu of its processes still ran:%s%s%s.", n, pids, n > 8 ? " ..." : "",
-        ended ? "; a signal ended the wait for them" : " (--wait-all waits for them)");
+    EL_ITEM(out, "When the command ended, %zu of its processes still ran:%s%s%s.", n, pids, n > 8 ? " ..." : "",
+            ended ? "; a signal ended the wait for them" : " (--wait-all waits for them)");
 }
 
 static void say_cost(const json_t *watch, FILE *out)
@@ -241,10 +239,10 @@ static void say_cost(const json_t *watch, FILE *out)
     char cost[EL_FIGURE_BYTES], share[EL_FIGURE_BYTES], every[EL_FIGURE_BYTES], found[EL_FIGURE_BYTES], of[48] = "";
     double share_pct = el_json_number(watch, "sampler.cpu_pct_of_a_core");
     if (!isnan(share_pct)) snprintf(of, sizeof of, ", %s %% of one core", el_text_figure(share_pct, share));
-    SAY(out, "Watching took %s s of CPU time%s: CPU time and memory every %s ms, new processes every %s ms.",
-        el_text_figure(el_json_number(watch, "sampler.cpu_s"), cost), of,
-        el_text_figure(el_json_number(watch, "sampler.activities.1.every_ms"), every),
-        el_text_figure(el_json_number(watch, "sampler.activities.0.every_ms"), found));
+    EL_ITEM(out, "Watching took %s s of CPU time%s: CPU time and memory every %s ms, new processes every %s ms.",
+            el_text_figure(el_json_number(watch, "sampler.cpu_s"), cost), of,
+            el_text_figure(el_json_number(watch, "sampler.activities.1.every_ms"), every),
+            el_text_figure(el_json_number(watch, "sampler.activities.0.every_ms"), found));
 }
 
 static void put_head(const json_t *trial, const json_t *watch, FILE *out)
@@ -252,12 +250,12 @@ static void put_head(const json_t *trial, const json_t *watch, FILE *out)
     char lived[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
     size_t n = json_array_size(json_object_get(watch, "processes"));
     const char *command = el_json_text(trial, "model", "?"), *slash = strrchr(command, '/');
-    el_text_say("", "  ", EL_REPORT_COLUMNS, out,
-                "%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB in total (shared pages counted in each), "
-                "%s s of CPU time",
-                slash && slash[1] ? slash + 1 : command, el_text_figure(el_json_number(watch, "seconds"), lived),
-                el_json_number(watch, "exit_status"), n, n == 1 ? "" : "es", mib_at(watch, "resident_peak_bytes", peak),
-                el_text_figure(el_json_number(watch, "cpu_s"), cpu));
+    EL_SAY(out,
+           "%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB in total (shared pages counted in each), "
+           "%s s of CPU time",
+           slash && slash[1] ? slash + 1 : command, el_text_figure(el_json_number(watch, "seconds"), lived),
+           el_json_number(watch, "exit_status"), n, n == 1 ? "" : "es", mib_at(watch, "resident_peak_bytes", peak),
+           el_text_figure(el_json_number(watch, "cpu_s"), cpu));
     fputc('\n', out);
 }
 
@@ -266,12 +264,12 @@ static void say_hosts(const json_t *watch, FILE *out)
     const json_t *hosts = json_object_get(watch, "hosts");
     char error[EL_FIGURE_BYTES];
     if (json_is_array(hosts))
-        SAY(out, "Of %zu hosts; their clocks are related within %s us.", json_array_size(hosts),
-            el_text_figure(el_json_highest(hosts, "clock_error_us"), error));
+        EL_ITEM(out, "Of %zu hosts; their clocks are related within %s us.", json_array_size(hosts),
+                el_text_figure(el_json_highest(hosts, "clock_error_us"), error));
     EL_EACH(host, hosts)
         if (el_json_number(host, "exit_status") != 0)
-            SAY(out, "On host %s the command's exit status is %.0f.", el_json_text(host, "host", "?"),
-                el_json_number(host, "exit_status"));
+            EL_ITEM(out, "On host %s the command's exit status is %.0f.", el_json_text(host, "host", "?"),
+                    el_json_number(host, "exit_status"));
 }
 
 void el_watch_print(const json_t *document, FILE *out)
@@ -291,7 +289,7 @@ void el_watch_print(const json_t *document, FILE *out)
     say_unseen(watch, out);
     say_left(watch, out);
     say_cost(watch, out);
-    if (*no_steps) SAY(out, "Of PyTorch no step is known: %s.", no_steps);
+    if (*no_steps) EL_ITEM(out, "Of PyTorch no step is known: %s.", no_steps);
     say_hosts(watch, out);
-    if (*gpu_reason) SAY(out, "No GPU was sampled: %s.", gpu_reason);
+    if (*gpu_reason) EL_ITEM(out, "No GPU was sampled: %s.", gpu_reason);
 }
