@@ -1,7 +1,7 @@
 /* Tables: a line per JSON object under a line of heads; columns are data:
  *
- *     static const struct el_column columns[] = {EL_TEXT("mode", -6, "mode"), EL_FIGURE("step ms", 9, "step.step_ms"),
- *                                                EL_NO_MORE};
+ *     static const struct el_column columns[] =
+ *         EL_COLUMNS(EL_TEXT("mode", -6, "mode"), EL_FIGURE("step ms", 9, "step.step_ms"));
  *     const struct el_table table = {.columns = columns, .out = stdout};
  *     el_table_heads(&table, EL_TABLE_BOLD);
  *     el_table_row(&table, EL_TABLE_PLAIN, object);
@@ -41,10 +41,10 @@ struct el_column {
     void (*show)(const json_t *object, const json_t *context, char *text);
 };
 
-/* Columns with head, width and path only. */
-#define EL_COLUMN(how, title, columns, at)                                                                             \
+/* Columns by head, width, path, and other fields: EL_FIGURE("eff. %", 7, "efficiency", .scale = 100). */
+#define EL_COLUMN(how, title, columns, ...)                                                                            \
     {                                                                                                                  \
-        .head = (title), .width = (columns), .kind = (how), .path = (at)                                               \
+        .head = (title), .width = (columns), .kind = (how), .path = __VA_ARGS__                                        \
     }
 #define EL_TEXT(...)     EL_COLUMN(EL_CELL_TEXT, __VA_ARGS__)
 #define EL_FIGURE(...)   EL_COLUMN(EL_CELL_FIGURE, __VA_ARGS__)
@@ -55,9 +55,9 @@ struct el_column {
 #define EL_RATIO(...)    EL_COLUMN(EL_CELL_RATIO, __VA_ARGS__)
 #define EL_PERCENT(...)  EL_COLUMN(EL_CELL_PERCENT, __VA_ARGS__)
 #define EL_INTERVAL(...) EL_COLUMN(EL_CELL_INTERVAL, __VA_ARGS__)
-#define EL_SHOWN(title, columns, how)                                                                                  \
+#define EL_SHOWN(title, columns, ...)                                                                                  \
     {                                                                                                                  \
-        .head = (title), .width = (columns), .show = (how)                                                             \
+        .head = (title), .width = (columns), .show = __VA_ARGS__                                                       \
     }
 /* A name of any length that begins a row. */
 #define EL_NAME(title, columns, at)                                                                                    \
@@ -65,6 +65,10 @@ struct el_column {
         .head = (title), .width = -(columns), .alone = true, .kind = EL_CELL_TEXT, .path = (at)                        \
     }
 #define EL_NO_MORE EL_TEXT(NULL, 0, NULL)
+#define EL_COLUMNS(...)                                                                                                \
+    {                                                                                                                  \
+        __VA_ARGS__, EL_NO_MORE                                                                                        \
+    }
 
 struct el_table {
     const struct el_column *columns;

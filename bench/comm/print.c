@@ -188,23 +188,18 @@ static void show_operation(const json_t *curve, const json_t *document, char *te
         el_text_append(text, EL_CELL_BYTES, ", %s", el_json_text(curve, "redop", "?"));
 }
 
-static const struct el_column fit_columns[] = {
-    {.head = "operation", .gap = 2, .width = -15, .show = show_operation},
-    EL_TEXT("algorithm", -9, "algorithm"),
-    EL_FIGURE("latency us", 11, "fit.out_of_place.latency_us"),
-    EL_FIGURE("GB/s", 8, "fit.out_of_place.gb_per_s"),
-    EL_FIGURE("latency us", 11, "fit.in_place.latency_us"),
-    EL_FIGURE("GB/s", 8, "fit.in_place.gb_per_s"),
-    EL_FIGURE("busbw GB/s", 12, "reached.busbw_gb_per_s"),
-    {.head = "% of limit", .width = 10, .kind = EL_CELL_COUNT, .path = "reached.share", .scale = 100},
-    {.head = "", .gap = 2, .width = -11, .show = show_judgement},
-    EL_NO_MORE};
+static const struct el_column fit_columns[] = EL_COLUMNS(
+    EL_SHOWN("operation", -15, show_operation, .gap = 2), EL_TEXT("algorithm", -9, "algorithm"),
+    EL_FIGURE("latency us", 11, "fit.out_of_place.latency_us"), EL_FIGURE("GB/s", 8, "fit.out_of_place.gb_per_s"),
+    EL_FIGURE("latency us", 11, "fit.in_place.latency_us"), EL_FIGURE("GB/s", 8, "fit.in_place.gb_per_s"),
+    EL_FIGURE("busbw GB/s", 12, "reached.busbw_gb_per_s"), EL_COUNT("% of limit", 10, "reached.share", .scale = 100),
+    EL_SHOWN("", -11, show_judgement, .gap = 2));
 
 static void say_late(const json_t *late, FILE *out)
 {
-    static const struct el_column columns[] = {EL_COUNT("rank", 6, "rank"), EL_PERCENT("came last %", 13, "last_pct"),
-                                               EL_FIGURE("caused us", 11, "caused_us"),
-                                               EL_FIGURE("waited us", 11, "waited_us"), EL_NO_MORE};
+    static const struct el_column columns[] =
+        EL_COLUMNS(EL_COUNT("rank", 6, "rank"), EL_PERCENT("came last %", 13, "last_pct"),
+                   EL_FIGURE("caused us", 11, "caused_us"), EL_FIGURE("waited us", 11, "waited_us"));
     const struct el_table table = {.columns = columns, .out = out};
     if (!json_is_object(late)) return;
     el_table_list(&table, "Who waits for whom, means of a call:\n", json_incref(json_object_get(late, "ranks")));

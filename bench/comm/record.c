@@ -437,10 +437,10 @@ enum el_status el_wire_two(const char *list, json_t **document_p)
 
 void el_wire_print_two(const json_t *document, FILE *out)
 {
-    static const struct el_column columns[] = {
-        EL_TEXT("operation", -16, "operation"), EL_TEXT("algorithm", -10, "algorithm"), EL_TEXT("place", -7, "place"),
-        EL_COUNT("bytes", 12, "bytes"),         EL_FIGURE("A us", 10, "a_us"),          EL_FIGURE("B us", 10, "b_us"),
-        EL_RATIO("B / A", 8, "ratio"),          EL_INTERVAL("95 %", 15, "ratio_ci95"),  EL_NO_MORE};
+    static const struct el_column columns[] =
+        EL_COLUMNS(EL_TEXT("operation", -16, "operation"), EL_TEXT("algorithm", -10, "algorithm"),
+                   EL_TEXT("place", -7, "place"), EL_COUNT("bytes", 12, "bytes"), EL_FIGURE("A us", 10, "a_us"),
+                   EL_FIGURE("B us", 10, "b_us"), EL_RATIO("B / A", 8, "ratio"), EL_INTERVAL("95 %", 15, "ratio_ci95"));
     const struct el_table table = {.columns = columns, .out = out};
     const json_t *rows = json_object_get(document, "rows");
     for (int i = 0; i < 2; i++) {

@@ -18,18 +18,14 @@ static void show_alone(const json_t *row, const json_t *context, char *text)
     snprintf(text, EL_CELL_BYTES, "%s", strcmp(with, name) ? with : "");
 }
 
-static const struct el_column time_columns[] = {
-    EL_TEXT("cause", -8, "cause"),
-    EL_FIGURE("ms", 9, "ms"),
-    EL_INTERVAL("95 % interval", 17, "ci95"),
-    EL_FIGURE("alone ms", 11, "alone_ms"),
-    EL_INTERVAL("95 % interval", 17, "alone_ci95"),
-    {.head = "with what it needs", .gap = 2, .width = -24, .show = show_alone},
-    EL_NO_MORE};
+static const struct el_column time_columns[] =
+    EL_COLUMNS(EL_TEXT("cause", -8, "cause"), EL_FIGURE("ms", 9, "ms"), EL_INTERVAL("95 % interval", 17, "ci95"),
+               EL_FIGURE("alone ms", 11, "alone_ms"), EL_INTERVAL("95 % interval", 17, "alone_ci95"),
+               EL_SHOWN("with what it needs", -24, show_alone, .gap = 2));
 
-static const struct el_column memory_columns[] = {EL_TEXT("without", -34, "without"), EL_MIB("first", 9, "first"),
-                                                  EL_MIB("others", 9, "others"), EL_MIB("more", 9, "excess"),
-                                                  EL_NO_MORE};
+static const struct el_column memory_columns[] =
+    EL_COLUMNS(EL_TEXT("without", -34, "without"), EL_MIB("first", 9, "first"), EL_MIB("others", 9, "others"),
+               EL_MIB("more", 9, "excess"));
 
 static void print_time(const char *name, const json_t *of, const char *ms, const char *interval, FILE *out)
 {
@@ -194,26 +190,17 @@ static void show_device(const json_t *row, const json_t *context, char *text)
         snprintf(text, EL_CELL_BYTES, "%s", a ? a : b ? b : "?");
 }
 
-static const struct el_column part_columns[] = {EL_TEXT("part", -12, "part"),
-                                                EL_FIGURE("A ms", 9, "a_ms"),
-                                                EL_FIGURE("B ms", 9, "b_ms"),
-                                                EL_FIGURE("B - A ms", 11, "ms"),
-                                                EL_INTERVAL("95 % interval", 18, "ci95"),
-                                                EL_NO_MORE};
-static const struct el_column device_columns[] = {EL_SHOWN("device", -14, show_device),
-                                                  EL_MIB("A MiB", 9, "a_bytes"),
-                                                  EL_MIB("B MiB", 9, "b_bytes"),
-                                                  EL_MIB("B - A", 9, "change_bytes"),
-                                                  {.head = "by tag", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
-                                                  EL_NO_MORE};
+static const struct el_column part_columns[] =
+    EL_COLUMNS(EL_TEXT("part", -12, "part"), EL_FIGURE("A ms", 9, "a_ms"), EL_FIGURE("B ms", 9, "b_ms"),
+               EL_FIGURE("B - A ms", 11, "ms"), EL_INTERVAL("95 % interval", 18, "ci95"));
+static const struct el_column device_columns[] =
+    EL_COLUMNS(EL_SHOWN("device", -14, show_device), EL_MIB("A MiB", 9, "a_bytes"), EL_MIB("B MiB", 9, "b_bytes"),
+               EL_MIB("B - A", 9, "change_bytes"), EL_SHOWN("by tag", -TAGS_WIDTH, show_tags, .gap = 2));
 
-static const struct el_column axis_columns[] = {EL_TEXT("axis", -12, "axis"),
-                                                EL_FIGURE("A ms", 9, "a_exposed_ms"),
-                                                EL_FIGURE("B ms", 9, "b_exposed_ms"),
-                                                EL_FIGURE("B - A ms", 11, "ms"),
-                                                EL_MIB("A sends MiB", 18, "a_sent_bytes"),
-                                                EL_MIB("B sends MiB", 13, "b_sent_bytes"),
-                                                EL_NO_MORE};
+static const struct el_column axis_columns[] =
+    EL_COLUMNS(EL_TEXT("axis", -12, "axis"), EL_FIGURE("A ms", 9, "a_exposed_ms"), EL_FIGURE("B ms", 9, "b_exposed_ms"),
+               EL_FIGURE("B - A ms", 11, "ms"), EL_MIB("A sends MiB", 18, "a_sent_bytes"),
+               EL_MIB("B sends MiB", 13, "b_sent_bytes"));
 
 static void print_side(const json_t *document, const char *name, FILE *out)
 {

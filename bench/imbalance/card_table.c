@@ -172,15 +172,11 @@ static void put_measure(const struct el_table *table, const json_t *measures, co
 
 static void put_measures(const json_t *trials, FILE *out)
 {
-    static const struct el_column columns[] = {{.head = "how uneven", .width = -25, .path = "name"},
-                                               EL_TEXT("", -7, "of"),
-                                               EL_RATIO("max/mean - 1", 13, "max_over_mean_minus_1"),
-                                               EL_PERCENT("imbalance %", 12, "imbalance_pct"),
-                                               EL_RATIO("load balance", 13, "lb"),
-                                               EL_RATIO("CV", 8, "cv"),
-                                               EL_RATIO("first/rest", 11, "first_over_rest"),
-                                               {.head = "", .gap = 2, .width = -9, .path = "doubt"},
-                                               EL_NO_MORE};
+    static const struct el_column columns[] = EL_COLUMNS(
+        EL_TEXT("how uneven", -25, "name"), EL_TEXT("", -7, "of"),
+        EL_RATIO("max/mean - 1", 13, "max_over_mean_minus_1"), EL_PERCENT("imbalance %", 12, "imbalance_pct"),
+        EL_RATIO("load balance", 13, "lb"), EL_RATIO("CV", 8, "cv"), EL_RATIO("first/rest", 11, "first_over_rest"),
+        EL_TEXT("", -9, "doubt", .gap = 2));
     const struct el_table table = {.columns = columns, .out = out};
     el_table_heads(&table, EL_TABLE_BOLD);
     EL_EACH(trial, trials) {

@@ -197,17 +197,12 @@ json_t *el_imbalance_published(const json_t *run, const char *preset)
 
 void el_imbalance_put_published(const json_t *run, const char *preset, FILE *out)
 {
-    static const struct el_column columns[] = {
-        {.head = "published", .width = -9, .path = "mode"},
-        EL_COUNT("batch", 5, "global_batch"),
-        {.head = "main", .gap = 3, .width = 6, .kind = EL_CELL_MIB, .path = "published_first_bytes"},
-        EL_MIB("second", 7, "published_second_bytes"),
-        EL_MIB("difference", 11, "published_difference_bytes"),
-        {.head = "here main", .gap = 3, .width = 9, .kind = EL_CELL_MIB, .path = "first_bytes"},
-        EL_MIB("second", 7, "second_bytes"),
-        EL_MIB("difference", 11, "difference_bytes"),
-        EL_CHANGE("off by", 9, "difference_off_pct"),
-        EL_NO_MORE};
+    static const struct el_column columns[] =
+        EL_COLUMNS(EL_TEXT("published", -9, "mode"), EL_COUNT("batch", 5, "global_batch"),
+                   EL_MIB("main", 6, "published_first_bytes", .gap = 3), EL_MIB("second", 7, "published_second_bytes"),
+                   EL_MIB("difference", 11, "published_difference_bytes"),
+                   EL_MIB("here main", 9, "first_bytes", .gap = 3), EL_MIB("second", 7, "second_bytes"),
+                   EL_MIB("difference", 11, "difference_bytes"), EL_CHANGE("off by", 9, "difference_off_pct"));
     const struct el_table table = {.columns = columns, .out = out};
     json_t *published = el_imbalance_published(run, preset);
     json_t *rows = json_object_get(published, "rows");

@@ -199,19 +199,13 @@ static void show_trace(const json_t *device, const json_t *devices, char *text)
         snprintf(text, EL_CELL_BYTES, "%.0f events", events);
 }
 
-static const struct el_column device_columns[] = {EL_SHOWN("device", -30, show_name),
-                                                  EL_MIB("peak", 10, "peak_bytes"),
-                                                  EL_MIB("at the end", 12, "now_bytes"),
-                                                  EL_MIB("reserved", 10, "reserved_bytes"),
-                                                  {.head = "trace", .gap = 2, .width = -22, .show = show_trace},
-                                                  EL_NO_MORE};
+static const struct el_column device_columns[] = EL_COLUMNS(
+    EL_SHOWN("device", -30, show_name), EL_MIB("peak", 10, "peak_bytes"), EL_MIB("at the end", 12, "now_bytes"),
+    EL_MIB("reserved", 10, "reserved_bytes"), EL_SHOWN("trace", -22, show_trace, .gap = 2));
 
-static const struct el_column cause_columns[] = {EL_TEXT("at the peak", -14, "cause"),
-                                                 EL_MIB("first", 9, "first_bytes"),
-                                                 EL_MIB("others", 9, "others_bytes"),
-                                                 EL_MIB("more", 9, "more_bytes"),
-                                                 {.head = "most of it in", .gap = 2, .width = -40, .path = "where"},
-                                                 EL_NO_MORE};
+static const struct el_column cause_columns[] = EL_COLUMNS(
+    EL_TEXT("at the peak", -14, "cause"), EL_MIB("first", 9, "first_bytes"), EL_MIB("others", 9, "others_bytes"),
+    EL_MIB("more", 9, "more_bytes"), EL_TEXT("most of it in", -40, "where", .gap = 2));
 
 /* What could not be given, and whether it was there in pieces. */
 static void say_failure(const json_t *devices, size_t i, FILE *out)

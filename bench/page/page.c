@@ -275,14 +275,14 @@ struct page {
     FILE *out;
 };
 
-static json_t *measured(const struct page *page)
+static json_t *measured(const json_t *trials)
 {
-    return el_json_with(page->trials, el_at_samples_per_s);
+    return el_json_with(trials, el_at_samples_per_s);
 }
 
-static json_t *controlled(const struct page *page)
+static json_t *controlled(const json_t *trials)
 {
-    return el_json_with(page->trials, "breakdown");
+    return el_json_with(trials, "breakdown");
 }
 
 static void add_devices(json_t *rows, const json_t *trial, const json_t *devices)
@@ -298,10 +298,10 @@ static void add_devices(json_t *rows, const json_t *trial, const json_t *devices
     }
 }
 
-static json_t *devices_of(const struct page *page)
+static json_t *devices_of(const json_t *trials)
 {
     json_t *rows = json_array();
-    EL_EACH(trial, page->trials) {
+    EL_EACH(trial, trials) {
         json_t *devices = json_object_get(trial, "per_device"), *shared = el_report_shared_cards(devices);
         add_devices(rows, trial, devices);
         add_devices(rows, trial, shared);
@@ -310,10 +310,10 @@ static json_t *devices_of(const struct page *page)
     return rows;
 }
 
-static json_t *communicating(const struct page *page)
+static json_t *communicating(const json_t *trials)
 {
     json_t *rows = json_array();
-    EL_EACH(trial, page->trials) {
+    EL_EACH(trial, trials) {
         json_t *devices = el_report_communicates(trial) ? el_report_comm_rows(trial) : NULL;
         add_devices(rows, trial, devices);
         json_decref(devices);
@@ -321,29 +321,9 @@ static json_t *communicating(const struct page *page)
     return rows;
 }
 
-static json_t *by_axis(const struct page *page)
+static json_t *all(const json_t *trials)
 {
-    return el_report_axis_rows(page->trials);
-}
-
-static json_t *evaluated(const struct page *page)
-{
-    return el_report_rank_rows(page->trials);
-}
-
-static json_t *trained(const struct page *page)
-{
-    return el_report_epoch_rows(page->trials);
-}
-
-static json_t *arithmetic(const struct page *page)
-{
-    return el_report_arithmetic_rows(page->trials);
-}
-
-static json_t *all(const struct page *page)
-{
-    return json_incref((json_t *)(uintptr_t)page->trials);
+    return json_incref((json_t *)(uintptr_t)trials);
 }
 
 static json_t *scaled(const struct page *page)
@@ -362,64 +342,39 @@ static json_t *scaled(const struct page *page)
     return rows;
 }
 
-static const struct el_column of_trial[] = {EL_TEXT("mode", -9, "mode"), EL_TEXT("global batch", -14, "batch"),
-                                            EL_NO_MORE};
-static const struct el_column commands[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                            EL_SHOWN("global batch", -14, el_table_batch),
-                                            EL_SHOWN("command", -60, page_command), EL_NO_MORE};
+static const struct el_column of_trial[] =
+    EL_COLUMNS(EL_TEXT("mode", -9, "mode"), EL_TEXT("global batch", -14, "batch"));
+static const struct el_column commands[] = EL_COLUMNS(EL_MODE_AND_BATCH, EL_SHOWN("command", -60, page_command));
 
 static const struct section {
     const char *id, *title, *lead;
     const char *pictures[PICTURES_MAX];
-    json_t *(*rows)(const struct page *page);
+    json_t *(*rows)(const json_t *trials); /* NULL: scaling */
     const struct el_column *columns[3];
 } sections[] = {
-    {"scaling", "Scaling", "Speed-up and efficiency at each number of devices.", {"scale"}, scaled, {el_scale_columns}},
-    {"throughput", "Throughput", "A row for each trial.", {"throughput"}, measured, {el_report_trial_columns}},
-    {"arithmetic",
-     "FLOP/s",
-     "FLOP/s of each device, and the share of this machine's rate of matrix products.",
-     {NULL},
-     arithmetic,
-     {el_report_arithmetic_columns}},
-    {"memory",
-     "Memory",
-     "The peak of each device, and the tags that make it up at that moment.",
-     {"memory", "imbalance", "imbalance-bytes"},
-     devices_of,
-     {of_trial, el_report_device_columns}},
-    {"time",
-     "Where a step goes",
+    {"scaling", "Scaling", "Speed-up and efficiency at each number of devices.", EL_LIST("scale"), NULL,
+     EL_LIST(el_scale_columns)},
+    {"throughput", "Throughput", "A row for each trial.", EL_LIST("throughput"), measured,
+     EL_LIST(el_report_trial_columns)},
+    {"arithmetic", "FLOP/s", "FLOP/s of each device, and the share of this machine's rate of matrix products.",
+     EL_LIST(NULL), el_report_arithmetic_rows, EL_LIST(el_report_arithmetic_columns)},
+    {"memory", "Memory", "The peak of each device, and the tags that make it up at that moment.",
+     EL_LIST("memory", "imbalance", "imbalance-bytes"), devices_of, EL_LIST(of_trial, el_report_device_columns)},
+    {"time", "Where a step goes",
      "Milliseconds of each device in the measured steps. *: the slowest, whose exposed time is the trial's.",
-     {"step", "imbalance-time", "timeline", "utilization", "stages"},
-     communicating,
-     {of_trial, el_report_comm_columns}},
-    {"axes",
-     "Communication by axis",
-     "Milliseconds of the slowest device in the measured steps.",
-     {NULL},
-     by_axis,
-     {el_report_axis_columns}},
-    {"communication",
-     "What communication costs",
+     EL_LIST("step", "imbalance-time", "timeline", "utilization", "stages"), communicating,
+     EL_LIST(of_trial, el_report_comm_columns)},
+    {"axes", "Communication by axis", "Milliseconds of the slowest device in the measured steps.", EL_LIST(NULL),
+     el_report_axis_rows, EL_LIST(el_report_axis_columns)},
+    {"communication", "What communication costs",
      "Milliseconds of the slowest device in A/B blocks of further steps, with communication on and off in turn.",
-     {NULL},
-     controlled,
-     {el_report_step_columns}},
-    {"accuracy", "Accuracy", "Accuracy against seconds of training.", {"accuracy"}, trained, {el_report_epoch_columns}},
-    {"evaluation",
-     "Evaluation by rank",
-     "Counts of each rank, with the weights of the best epoch.",
-     {NULL},
-     evaluated,
-     {el_report_rank_columns}},
-    {"commands",
-     "Commands",
-     "Each trial again, alone. Made from the options that the record names.",
-     {NULL},
-     all,
-     {commands}},
-};
+     EL_LIST(NULL), controlled, EL_LIST(el_report_step_columns)},
+    {"accuracy", "Accuracy", "Accuracy against seconds of training.", EL_LIST("accuracy"), el_report_epoch_rows,
+     EL_LIST(el_report_epoch_columns)},
+    {"evaluation", "Evaluation by rank", "Counts of each rank, with the weights of the best epoch.", EL_LIST(NULL),
+     el_report_rank_rows, EL_LIST(el_report_rank_columns)},
+    {"commands", "Commands", "Each trial again, alone. Made from the options that the record names.", EL_LIST(NULL),
+     all, EL_LIST(commands)}};
 enum { N_SECTIONS = sizeof sections / sizeof sections[0] };
 
 static bool has_picture(const struct page *page, const char *name, char path[EL_PATH_BYTES + 64])
@@ -469,7 +424,7 @@ static const struct el_column *fitting(const struct el_column *columns, const js
 
 static void put_section(struct page *page, const struct section *section)
 {
-    json_t *rows = section->rows ? section->rows(page) : NULL;
+    json_t *rows = section->rows ? section->rows(page->trials) : scaled(page);
     const struct el_column *const columns[] = {fitting(section->columns[0], rows), section->columns[1], NULL};
     char path[EL_PATH_BYTES + 64];
     bool table = json_array_size(rows) > 0, any = table;
@@ -637,7 +592,7 @@ enum el_status el_page_markdown(const json_t *run, FILE *out)
     EL_TRY(outcome_put(run, EL_OUTCOME_VERDICT, false, out));
     EL_TRY(outcome_put(run, EL_OUTCOME_SENTENCES, false, out));
     char *text = kind ? page_text(json_object_get(run, "printed"), kind->print) : NULL;
-    json_t *rows = measured(&page);
+    json_t *rows = measured(page.trials);
     if (text)
         el_markdown_block(out, text);
     else

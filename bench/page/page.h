@@ -23,6 +23,11 @@ enum el_status el_page_html(const json_t *run, const char *dir, FILE *out);
 enum el_status el_page_markdown(const json_t *run, FILE *out);
 
 enum { EL_PRINTED_FIGURES_MAX = 2 };
+/* A list within a row of a table. */
+#define EL_LIST(...)                                                                                                   \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
 
 /* A command with a document of its own. */
 struct el_printed_kind {

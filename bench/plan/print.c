@@ -52,20 +52,14 @@ static void show_how(const json_t *row, const json_t *context, char *text)
     snprintf(text, EL_CELL_BYTES, "--mode %.20s%s%.300s", el_json_text(row, "mode", "?"), *mesh ? " " : "", mesh);
 }
 
-#define GIB_COLUMN(title, columns, at)                                                                                 \
-    {                                                                                                                  \
-        .head = (title), .width = (columns), .kind = EL_CELL_FIGURE, .path = (at), .scale = 1.0 / (1 << 30)            \
-    }
+#define GIB_COLUMN(title, columns, at) EL_FIGURE((title), (columns), (at), .scale = 1.0 / (1 << 30))
 #define MEMORY_COLUMNS(width_of_tags)                                                                                  \
     GIB_COLUMN("GiB", 5, "peak_bytes"), GIB_COLUMN("free", 5, "room_bytes"),                                           \
-        {.head = "of it", .gap = 2, .width = -(width_of_tags), .show = show_tags}, GIB_COLUMN("sent", 5, "sent_bytes")
-#define HOW_COLUMN                                                                                                     \
-    {                                                                                                                  \
-        .head = "evenload run ... --dry-run", .gap = 2, .width = -1, .show = show_how                                  \
-    }
-static const struct el_column of_memory[] = {MEMORY_COLUMNS(30), HOW_COLUMN, EL_NO_MORE},
-                              of_steps[] = {MEMORY_COLUMNS(16), EL_FIGURE("step ms", 7, "step_ms"), HOW_COLUMN,
-                                            EL_NO_MORE};
+        EL_SHOWN("of it", -(width_of_tags), show_tags, .gap = 2), GIB_COLUMN("sent", 5, "sent_bytes")
+#define HOW_COLUMN EL_SHOWN("evenload run ... --dry-run", -1, show_how, .gap = 2)
+static const struct el_column of_memory[] = EL_COLUMNS(MEMORY_COLUMNS(30), HOW_COLUMN),
+                              of_steps[] =
+                                  EL_COLUMNS(MEMORY_COLUMNS(16), EL_FIGURE("step ms", 7, "step_ms"), HOW_COLUMN);
 
 static void print_rows(const json_t *document, FILE *out)
 {
@@ -175,18 +169,11 @@ static void say_sensitivities(const json_t *document, FILE *out)
                text);
 }
 
-static const struct el_column of_sizes[] = {
-    EL_COUNT("devices", 7, "devices"),
-    {.head = "mode", .gap = 1, .width = -8, .kind = EL_CELL_TEXT, .path = "mode"},
-    EL_FIGURE("step ms", 9, "step_ms"),
-    EL_FIGURE("samples/s", 10, "samples_per_s"),
-    EL_FIGURE("tokens/s", 11, "tokens_per_s"),
-    EL_FIGURE("MFU %", 6, "mfu_pct"),
-    GIB_COLUMN("GiB", 5, "peak_bytes"),
-    EL_FIGURE("exposed ms", 11, "exposed_ms"),
-    EL_FIGURE("bubble %", 9, "bubble_pct"),
-    {.head = "mesh", .gap = 2, .width = -1, .show = show_mesh},
-    EL_NO_MORE};
+static const struct el_column of_sizes[] = EL_COLUMNS(
+    EL_COUNT("devices", 7, "devices"), EL_TEXT("mode", -8, "mode", .gap = 1), EL_FIGURE("step ms", 9, "step_ms"),
+    EL_FIGURE("samples/s", 10, "samples_per_s"), EL_FIGURE("tokens/s", 11, "tokens_per_s"),
+    EL_FIGURE("MFU %", 6, "mfu_pct"), GIB_COLUMN("GiB", 5, "peak_bytes"), EL_FIGURE("exposed ms", 11, "exposed_ms"),
+    EL_FIGURE("bubble %", 9, "bubble_pct"), EL_SHOWN("mesh", -1, show_mesh, .gap = 2));
 
 void el_plan_print_sizes(const json_t *document, FILE *out)
 {

@@ -8,19 +8,15 @@
 #include "bench/base/text.h"
 #include "bench/recover/recover.h"
 
-static const struct el_column fall_columns[] = {EL_TEXT("lost by", -7, "kind"),
-                                                EL_COUNT("at step", 8, "step"),
-                                                EL_COUNT("resumed", 8, "resumed"),
-                                                EL_COUNT("steps lost", 11, "lost_steps"),
-                                                EL_FIGURE("detect s", 9, "detect_s"),
-                                                EL_FIGURE("restart s", 10, "restart_s"),
-                                                EL_FIGURE("load s", 7, "load_s"),
-                                                EL_FIGURE("catch up s", 11, "catch_up_s"),
-                                                EL_NO_MORE};
+static const struct el_column fall_columns[] =
+    EL_COLUMNS(EL_TEXT("lost by", -7, "kind"), EL_COUNT("at step", 8, "step"), EL_COUNT("resumed", 8, "resumed"),
+               EL_COUNT("steps lost", 11, "lost_steps"), EL_FIGURE("detect s", 9, "detect_s"),
+               EL_FIGURE("restart s", 10, "restart_s"), EL_FIGURE("load s", 7, "load_s"),
+               EL_FIGURE("catch up s", 11, "catch_up_s"));
 
-static const struct el_column interval_columns[] = {
-    EL_TIME("a loss every", 13, "mtbf_s"), EL_TIME("checkpoint every", 17, "interval_s"),
-    EL_COUNT("steps", 11, "interval_steps"), EL_FIGURE("lost %", 8, "lost_pct"), EL_NO_MORE};
+static const struct el_column interval_columns[] =
+    EL_COLUMNS(EL_TIME("a loss every", 13, "mtbf_s"), EL_TIME("checkpoint every", 17, "interval_s"),
+               EL_COUNT("steps", 11, "interval_steps"), EL_FIGURE("lost %", 8, "lost_pct"));
 
 static bool is_recovery(const json_t *document)
 {

@@ -182,16 +182,10 @@ static const char *figure_text(bool exact, double value, char text[EL_FIGURE_BYT
     return text;
 }
 
-const struct el_column el_answer_columns[] = {EL_NAME("cell", 22, "cell"),
-                                              EL_TEXT("base", 10, "base"),
-                                              EL_TEXT("head", 10, "head"),
-                                              EL_TEXT("slowdown", 9, "slowdown"),
-                                              EL_TEXT("95 %", 15, "interval"),
-                                              EL_TEXT("p", 7, "p"),
-                                              EL_TEXT("floor", 6, "floor"),
-                                              EL_TEXT("detects", 7, "detects"),
-                                              {.head = "verdict", .gap = 2, .width = -12, .path = "verdict"},
-                                              EL_NO_MORE};
+const struct el_column el_answer_columns[] = EL_COLUMNS(
+    EL_NAME("cell", 22, "cell"), EL_TEXT("base", 10, "base"), EL_TEXT("head", 10, "head"),
+    EL_TEXT("slowdown", 9, "slowdown"), EL_TEXT("95 %", 15, "interval"), EL_TEXT("p", 7, "p"),
+    EL_TEXT("floor", 6, "floor"), EL_TEXT("detects", 7, "detects"), EL_TEXT("verdict", -12, "verdict", .gap = 2));
 
 static json_t *answer_row(const json_t *cell)
 {

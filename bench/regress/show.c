@@ -119,15 +119,10 @@ struct shown {
     double needs;
 };
 
-static const struct el_column columns[] = {EL_NAME("trial", NAME_COLUMNS, "trial"),
-                                           EL_COUNT("sessions", 8, "sessions"),
-                                           EL_COUNT("counted", 8, "counted"),
-                                           EL_FIGURE("level", 8, "level"),
-                                           EL_PERCENT("sd %", 6, "sd_pct"),
-                                           EL_TEXT("detects %", 10, "detects"),
-                                           EL_COUNT("needs", 6, "sessions_needed"),
-                                           {.head = "last session, UTC", .gap = 2, .width = -16, .path = "at"},
-                                           EL_NO_MORE};
+static const struct el_column columns[] = EL_COLUMNS(
+    EL_NAME("trial", NAME_COLUMNS, "trial"), EL_COUNT("sessions", 8, "sessions"), EL_COUNT("counted", 8, "counted"),
+    EL_FIGURE("level", 8, "level"), EL_PERCENT("sd %", 6, "sd_pct"), EL_TEXT("detects %", 10, "detects"),
+    EL_COUNT("needs", 6, "sessions_needed"), EL_TEXT("last session, UTC", -16, "at", .gap = 2));
 
 /* "2026-01-31T14:25:01Z" as "2026-01-31 14:25". */
 static const char *time_of(const char *utc, char text[32])

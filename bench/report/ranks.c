@@ -188,16 +188,11 @@ static void ranks_sentence(const struct el_rank_row *rows, int n, const struct e
     }
 }
 
-static const struct el_column rank_columns[] = {EL_TEXT("rank", -14, "rank"),
-                                                EL_FIGURE("compute ms", 11, "compute_ms"),
-                                                EL_PERCENT("last %", 8, "last_pct"),
-                                                EL_FIGURE("late ms", 9, "late_ms"),
-                                                EL_FIGURE("caused ms", 11, "caused_ms"),
-                                                EL_FIGURE("wait ms", 9, "wait_ms"),
-                                                EL_FIGURE("transfer ms", 13, "transfer_ms"),
-                                                EL_FIGURE("exposed ms", 12, "exposed_ms"),
-                                                EL_MIB("sent MiB", 10, "sent_bytes"),
-                                                EL_NO_MORE};
+static const struct el_column rank_columns[] = EL_COLUMNS(
+    EL_TEXT("rank", -14, "rank"), EL_FIGURE("compute ms", 11, "compute_ms"), EL_PERCENT("last %", 8, "last_pct"),
+    EL_FIGURE("late ms", 9, "late_ms"), EL_FIGURE("caused ms", 11, "caused_ms"), EL_FIGURE("wait ms", 9, "wait_ms"),
+    EL_FIGURE("transfer ms", 13, "transfer_ms"), EL_FIGURE("exposed ms", 12, "exposed_ms"),
+    EL_MIB("sent MiB", 10, "sent_bytes"));
 
 void el_ranks_heads(FILE *out)
 {

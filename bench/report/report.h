@@ -34,6 +34,7 @@ const char *el_report_verdict(const json_t *trial);
 bool el_report_is_ok(const json_t *trial);
 void el_report_failed(const json_t *trial, const char *head, const char *rest, FILE *out);
 void el_report_mode(const json_t *trial, const json_t *context, char *text);
+#define EL_MODE_AND_BATCH EL_SHOWN("mode", -9, el_report_mode), EL_SHOWN("global batch", -14, el_table_batch)
 
 /* Samples/s of `a` over those of `b`, paired by repeat number; *n_p: repeats that finished in both. */
 struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p);

@@ -39,31 +39,22 @@ static void show_hidden(const json_t *device, const json_t *context, char *text)
     show_figure(total_ms > 0 ? 100 * el_json_number(device, "comm.overlapped_ms") / total_ms : NAN, text);
 }
 
-static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                                 EL_SHOWN("global batch", -14, el_table_batch), EL_NO_MORE};
+static const struct el_column trial_columns[] = EL_COLUMNS(EL_MODE_AND_BATCH);
 
-const struct el_column el_report_comm_columns[] = {{.head = "device", .gap = 2, .width = -8, .show = show_device},
-                                                   EL_FIGURE("compute", 8, "compute_ms"),
-                                                   EL_FIGURE("+ exposed", 10, el_at_device_comm_exposed_ms),
-                                                   EL_FIGURE("+ other", 8, "other_ms"),
-                                                   EL_FIGURE("+ idle", 7, "idle_ms"),
-                                                   EL_FIGURE("| wait", 7, el_at_device_comm_wait_ms),
-                                                   EL_FIGURE("transfer", 9, el_at_device_comm_transfer_ms),
-                                                   EL_SHOWN("hidden %", 9, show_hidden),
-                                                   EL_FIGURE("bubble", 7, "bubble_ms"),
-                                                   EL_FIGURE("CPU of comm.", 13, el_at_device_comm_cpu_ms),
-                                                   EL_FIGURE("bus GB/s", 9, "busbw_gb_per_s"),
-                                                   EL_NO_MORE};
+const struct el_column el_report_comm_columns[] =
+    EL_COLUMNS(EL_SHOWN("device", -8, show_device, .gap = 2), EL_FIGURE("compute", 8, "compute_ms"),
+               EL_FIGURE("+ exposed", 10, el_at_device_comm_exposed_ms), EL_FIGURE("+ other", 8, "other_ms"),
+               EL_FIGURE("+ idle", 7, "idle_ms"), EL_FIGURE("| wait", 7, el_at_device_comm_wait_ms),
+               EL_FIGURE("transfer", 9, el_at_device_comm_transfer_ms), EL_SHOWN("hidden %", 9, show_hidden),
+               EL_FIGURE("bubble", 7, "bubble_ms"), EL_FIGURE("CPU of comm.", 13, el_at_device_comm_cpu_ms),
+               EL_FIGURE("bus GB/s", 9, "busbw_gb_per_s"));
 
-const struct el_column el_report_step_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                                   EL_SHOWN("global batch", -14, el_table_batch),
-                                                   EL_FIGURE("blocks on", 10, "breakdown.step_ms"),
-                                                   EL_SHOWN("blocks off", 12, show_off),
-                                                   EL_FIGURE("on - off", 10, "breakdown.exposed_step_ms"),
-                                                   EL_INTERVAL("95 % interval", 16, "breakdown.exposed_step_ci95"),
-                                                   EL_FIGURE("contention", 12, "breakdown.contention_ms"),
-                                                   EL_INTERVAL("95 % interval", 16, "breakdown.contention_ci95"),
-                                                   EL_NO_MORE};
+const struct el_column el_report_step_columns[] =
+    EL_COLUMNS(EL_MODE_AND_BATCH, EL_FIGURE("blocks on", 10, "breakdown.step_ms"), EL_SHOWN("blocks off", 12, show_off),
+               EL_FIGURE("on - off", 10, "breakdown.exposed_step_ms"),
+               EL_INTERVAL("95 % interval", 16, "breakdown.exposed_step_ci95"),
+               EL_FIGURE("contention", 12, "breakdown.contention_ms"),
+               EL_INTERVAL("95 % interval", 16, "breakdown.contention_ci95"));
 
 json_t *el_report_comm_rows(const json_t *trial)
 {
@@ -136,13 +127,10 @@ void el_report_steps(const json_t *run, FILE *out)
     put_blocks(trials, out);
 }
 
-static const struct el_column cost_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                                EL_SHOWN("global batch", -14, el_table_batch),
-                                                EL_FIGURE("step ms", 8, el_at_step_mean_ms),
-                                                EL_FIGURE("toggled us", 12, "recorder.toggled_us"),
-                                                EL_INTERVAL("95 % interval", 16, "recorder.toggled_us_ci95"),
-                                                EL_INTERVAL("in % of step", 17, "recorder.toggled_pct_ci95"),
-                                                EL_NO_MORE};
+static const struct el_column cost_columns[] = EL_COLUMNS(
+    EL_MODE_AND_BATCH, EL_FIGURE("step ms", 8, el_at_step_mean_ms), EL_FIGURE("toggled us", 12, "recorder.toggled_us"),
+    EL_INTERVAL("95 % interval", 16, "recorder.toggled_us_ci95"),
+    EL_INTERVAL("in % of step", 17, "recorder.toggled_pct_ci95"));
 
 void el_report_recorder(const json_t *run, FILE *out)
 {
@@ -151,18 +139,11 @@ void el_report_recorder(const json_t *run, FILE *out)
                   el_json_with(json_object_get(run, "trials"), "recorder.toggled_us"));
 }
 
-const struct el_column el_report_arithmetic_columns[] = {
-    EL_SHOWN("mode", -9, el_report_mode),
-    EL_SHOWN("global batch", -14, el_table_batch),
-    {.head = "GFLOP per step", .width = 15, .kind = EL_CELL_FIGURE, .path = "flops_per_step", .scale = 1e-9},
-    {.head = "6N+12LHQT", .width = 11, .kind = EL_CELL_FIGURE, .path = el_at_formula_flops_per_step, .scale = 1e-9},
-    {.head = "GFLOP/s per device",
-     .width = 18,
-     .kind = EL_CELL_FIGURE,
-     .path = el_at_flop_per_s_per_device,
-     .scale = 1e-9},
-    EL_PERCENT("of GEMM %", 11, el_at_gemm_pct),
-    EL_NO_MORE};
+const struct el_column el_report_arithmetic_columns[] =
+    EL_COLUMNS(EL_MODE_AND_BATCH, EL_FIGURE("GFLOP per step", 15, "flops_per_step", .scale = 1e-9),
+               EL_FIGURE("6N+12LHQT", 11, el_at_formula_flops_per_step, .scale = 1e-9),
+               EL_FIGURE("GFLOP/s per device", 18, el_at_flop_per_s_per_device, .scale = 1e-9),
+               EL_PERCENT("of GEMM %", 11, el_at_gemm_pct));
 
 json_t *el_report_arithmetic_rows(const json_t *trials)
 {
@@ -266,16 +247,10 @@ json_t *el_report_axis_rows(const json_t *trials)
     return rows;
 }
 
-const struct el_column el_report_axis_columns[] = {EL_TEXT("mode", -9, "mode"),
-                                                   EL_TEXT("global batch", -14, "batch"),
-                                                   EL_COUNT("dev.", 4, "devices"),
-                                                   {.head = "axis", .gap = 2, .width = -8, .path = "axis"},
-                                                   EL_MIB("sent MiB", 9, "sent_bytes"),
-                                                   EL_FIGURE("total", 8, "total_ms"),
-                                                   EL_FIGURE("wait", 8, "wait_ms"),
-                                                   EL_FIGURE("exposed", 9, "exposed_ms"),
-                                                   EL_FIGURE("hidden %", 10, "hidden_pct"),
-                                                   EL_NO_MORE};
+const struct el_column el_report_axis_columns[] = EL_COLUMNS(
+    EL_TEXT("mode", -9, "mode"), EL_TEXT("global batch", -14, "batch"), EL_COUNT("dev.", 4, "devices"),
+    EL_TEXT("axis", -8, "axis", .gap = 2), EL_MIB("sent MiB", 9, "sent_bytes"), EL_FIGURE("total", 8, "total_ms"),
+    EL_FIGURE("wait", 8, "wait_ms"), EL_FIGURE("exposed", 9, "exposed_ms"), EL_FIGURE("hidden %", 10, "hidden_pct"));
 
 void el_report_axis_list(json_t *rows, FILE *out)
 {
@@ -290,13 +265,11 @@ void el_report_axes(const json_t *run, FILE *out)
     el_report_axis_list(el_report_axis_rows(json_object_get(run, "trials")), out);
 }
 
-static const struct el_column columns[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                           EL_SHOWN("global batch", -14, el_table_batch), EL_NO_MORE};
-static const struct el_column device_columns[] = {
-    {.head = "device", .gap = 2, .width = -8, .path = "device"}, EL_FIGURE("words", 8, "loading.length.words"),
-    EL_FIGURE("padded to", 11, "loading.length.mean"),           EL_FIGURE("at most", 9, "loading.length.max"),
-    EL_FIGURE("padding %", 11, "loading.length.padding_pct"),    EL_FIGURE("compute ms", 12, "compute_ms"),
-    EL_FIGURE("longest in % of steps", 23, "longest_pct"),       EL_NO_MORE};
+static const struct el_column device_columns[] =
+    EL_COLUMNS(EL_TEXT("device", -8, "device", .gap = 2), EL_FIGURE("words", 8, "loading.length.words"),
+               EL_FIGURE("padded to", 11, "loading.length.mean"), EL_FIGURE("at most", 9, "loading.length.max"),
+               EL_FIGURE("padding %", 11, "loading.length.padding_pct"), EL_FIGURE("compute ms", 12, "compute_ms"),
+               EL_FIGURE("longest in % of steps", 23, "longest_pct"));
 
 static double computed_ms(const json_t *device, size_t step)
 {
@@ -337,7 +310,7 @@ static void put_trial(const struct el_table *of_trials, const struct el_table *o
 
 void el_report_lengths(const json_t *run, FILE *out)
 {
-    const struct el_table of_trials = {.columns = columns, .out = out},
+    const struct el_table of_trials = {.columns = trial_columns, .out = out},
                           of_devices = {.columns = device_columns, .out = out};
     bool any = false;
     EL_EACH(trial, json_object_get(run, "trials")) {
@@ -374,17 +347,11 @@ static void show_average(const json_t *row, const json_t *context, char *text)
     snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(each_us, figure));
 }
 
-static const struct el_column profile_columns[] = {
-    EL_SHOWN("op", -27, show_name),
-    EL_FIGURE("self ms", 9, "self_ms"),
-    EL_SHOWN("self %", 7, show_share),
-    EL_FIGURE("total ms", 10, "total_ms"),
-    EL_COUNT("calls", 8, "calls"),
-    EL_SHOWN("us per call", 10, show_average),
-    {.head = "MFLOP", .width = 10, .kind = EL_CELL_FIGURE, .path = "flops", .scale = 1e-6},
-    EL_MIB("MiB moved", 10, "bytes"),
-    EL_MIB("MiB held", 9, "memory_bytes"),
-    EL_NO_MORE};
+static const struct el_column profile_columns[] =
+    EL_COLUMNS(EL_SHOWN("op", -27, show_name), EL_FIGURE("self ms", 9, "self_ms"), EL_SHOWN("self %", 7, show_share),
+               EL_FIGURE("total ms", 10, "total_ms"), EL_COUNT("calls", 8, "calls"),
+               EL_SHOWN("us per call", 10, show_average), EL_FIGURE("MFLOP", 10, "flops", .scale = 1e-6),
+               EL_MIB("MiB moved", 10, "bytes"), EL_MIB("MiB held", 9, "memory_bytes"));
 
 static int compare(const void *a, const void *b, void *column)
 {

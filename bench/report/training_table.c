@@ -11,15 +11,15 @@ enum { TEXT_BYTES = 256, NAME_BYTES = 64 };
 
 /* clang-format off */
 #define EPOCH_COLUMNS \
-    EL_SHOWN("mode", -9, el_report_mode), EL_SHOWN("global batch", -14, el_table_batch), \
+    EL_MODE_AND_BATCH, \
     EL_COUNT("epochs", 7, "reached.epochs"), EL_FIGURE("s per epoch", 13, "reached.epoch_s"), \
     EL_PERCENT("held-out %", 12, "reached.best_pct"), EL_FIGURE("after s", 9, "reached.after_s"), \
     EL_PERCENT("test %", 8, "reached.test_pct")
 /* clang-format on */
-const struct el_column el_report_epoch_columns[] = {EPOCH_COLUMNS, EL_NO_MORE};
-const struct el_column el_report_token_epoch_columns[] = {
-    EPOCH_COLUMNS, EL_FIGURE("loss", 8, "reached.loss"), EL_FIGURE("perplexity", 11, "reached.perplexity"),
-    EL_FIGURE("bits/byte", 10, "reached.bits_per_byte"), EL_NO_MORE};
+const struct el_column el_report_epoch_columns[] = EL_COLUMNS(EPOCH_COLUMNS);
+const struct el_column el_report_token_epoch_columns[] =
+    EL_COLUMNS(EPOCH_COLUMNS, EL_FIGURE("loss", 8, "reached.loss"), EL_FIGURE("perplexity", 11, "reached.perplexity"),
+               EL_FIGURE("bits/byte", 10, "reached.bits_per_byte"));
 
 static json_t *reached(const json_t *trial)
 {
@@ -70,11 +70,10 @@ void el_report_epochs(const json_t *run, FILE *out)
         el_report_epoch_rows(trials));
 }
 
-const struct el_column el_report_rank_columns[] = {
-    EL_TEXT("mode", -9, "mode"),        EL_TEXT("global batch", -14, "batch"),
-    EL_COUNT("rank", 6, "rank"),        EL_COUNT("answers", 9, "counted"),
-    EL_COUNT("right", 8, "correct"),    EL_PERCENT("accuracy %", 12, "accuracy_pct"),
-    EL_FIGURE("mean loss", 11, "loss"), EL_NO_MORE};
+const struct el_column el_report_rank_columns[] =
+    EL_COLUMNS(EL_TEXT("mode", -9, "mode"), EL_TEXT("global batch", -14, "batch"), EL_COUNT("rank", 6, "rank"),
+               EL_COUNT("answers", 9, "counted"), EL_COUNT("right", 8, "correct"),
+               EL_PERCENT("accuracy %", 12, "accuracy_pct"), EL_FIGURE("mean loss", 11, "loss"));
 
 /* NULL: fewer than two ranks evaluated. */
 static const json_t *evaluation_of(const json_t *trial)

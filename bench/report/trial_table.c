@@ -72,7 +72,7 @@ static void lay_out(struct layout *l, const json_t *devices, json_t *context)
     if (others) add(l, devices, context, (struct el_column)EL_SHOWN("other", 1, show_other));
     if (most_of(devices, "activation_sets") > 0)
         add(l, devices, context, (struct el_column)EL_COUNT("sets", 1, "activation_sets"));
-    add(l, devices, context, (struct el_column){.head = "in", .gap = 2, .width = -1, .path = "moment"});
+    add(l, devices, context, (struct el_column)EL_TEXT("in", -1, "moment", .gap = 2));
     l->columns[l->n] = (struct el_column)EL_NO_MORE;
 }
 
@@ -266,28 +266,25 @@ static void show_device(const json_t *device, const json_t *context, char *text)
 
 /* clang-format off */
 #define TRIAL_COLUMNS(rate, figure, interval) \
-    {.head = "mode", .width = -9, .alone = true, .show = el_report_mode}, EL_SHOWN("global batch", -14, el_table_batch), EL_FIGURE(rate, 11, figure), \
+    EL_SHOWN("mode", -9, el_report_mode, .alone = true), EL_SHOWN("global batch", -14, el_table_batch), EL_FIGURE(rate, 11, figure), \
     EL_INTERVAL("95 % interval", 18, interval), EL_SHOWN("/single", 9, show_ratio), \
     EL_FIGURE("step ms", 8, el_at_step_mean_ms), EL_FIGURE("p95 ms", 9, el_at_step_p95_ms), \
-    EL_FIGURE("exposed ms", 11, el_at_comm_exposed_ms), {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict}, \
-    EL_NO_MORE
+    EL_FIGURE("exposed ms", 11, el_at_comm_exposed_ms), EL_SHOWN("verdict", -9, show_verdict, .gap = 2)
 /* clang-format on */
-const struct el_column el_report_trial_columns[] = {TRIAL_COLUMNS("samples/s", el_at_samples_per_s, "throughput.ci95")};
-const struct el_column el_report_token_columns[] = {
-    TRIAL_COLUMNS("tokens/s", el_at_tokens_per_s, "throughput.tokens_ci95")};
+const struct el_column el_report_trial_columns[] =
+    EL_COLUMNS(TRIAL_COLUMNS("samples/s", el_at_samples_per_s, "throughput.ci95"));
+const struct el_column el_report_token_columns[] =
+    EL_COLUMNS(TRIAL_COLUMNS("tokens/s", el_at_tokens_per_s, "throughput.tokens_ci95"));
 
 bool el_report_of_tokens(const json_t *trials)
 {
     return el_json_highest(trials, "tokens_per_sample") > 0;
 }
 
-const struct el_column el_report_device_columns[] = {
-    {.head = "device", .gap = 2, .width = -10, .show = show_device},
-    EL_MIB("peak MiB", 9, el_at_device_peak_bytes),
-    {.head = "by tag", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
-    EL_FIGURE("busy %", 7, el_at_device_busy_pct),
-    EL_MIB("sent MiB", 10, "sent_bytes"),
-    EL_NO_MORE};
+const struct el_column el_report_device_columns[] =
+    EL_COLUMNS(EL_SHOWN("device", -10, show_device, .gap = 2), EL_MIB("peak MiB", 9, el_at_device_peak_bytes),
+               EL_SHOWN("by tag", -TAGS_WIDTH, show_tags, .gap = 2), EL_FIGURE("busy %", 7, el_at_device_busy_pct),
+               EL_MIB("sent MiB", 10, "sent_bytes"));
 
 static void put_devices(const struct el_table *table, const json_t *devices)
 {

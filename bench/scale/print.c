@@ -46,15 +46,14 @@ static void print_failed(const json_t *row, FILE *out)
 #define SCALE_COLUMNS(rate, figure) \
     EL_TEXT("mode", -6, "mode"), EL_SHOWN("dev.", 4, show_count), EL_FIGURE(rate, 10, figure), \
     EL_FIGURE("speed-up", 9, "plain.speedup"), EL_INTERVAL("95 %", 13, "plain.speedup_ci95"), \
-    {.head = "eff. %", .width = 7, .kind = EL_CELL_FIGURE, .path = "plain.efficiency", .scale = 100}, \
-    {.head = "95 %", .width = 11, .kind = EL_CELL_INTERVAL, .path = "plain.efficiency_ci95", .scale = 100}, \
+    EL_FIGURE("eff. %", 7, "plain.efficiency", .scale = 100), \
+    EL_INTERVAL("95 %", 11, "plain.efficiency_ci95", .scale = 100), \
     EL_FIGURE("speed-up", 9, "wrapped.speedup"), EL_INTERVAL("95 %", 13, "wrapped.speedup_ci95"), \
-    {.head = "eff. %", .width = 7, .kind = EL_CELL_FIGURE, .path = "wrapped.efficiency", .scale = 100}, \
-    {.head = "95 %", .width = 11, .kind = EL_CELL_INTERVAL, .path = "wrapped.efficiency_ci95", .scale = 100}, \
-    EL_NO_MORE
+    EL_FIGURE("eff. %", 7, "wrapped.efficiency", .scale = 100), \
+    EL_INTERVAL("95 %", 11, "wrapped.efficiency_ci95", .scale = 100)
 /* clang-format on */
-const struct el_column el_scale_columns[] = {SCALE_COLUMNS("samples/s", "samples_per_s")};
-const struct el_column el_scale_token_columns[] = {SCALE_COLUMNS("tokens/s", "tokens_per_s")};
+const struct el_column el_scale_columns[] = EL_COLUMNS(SCALE_COLUMNS("samples/s", "samples_per_s"));
+const struct el_column el_scale_token_columns[] = EL_COLUMNS(SCALE_COLUMNS("tokens/s", "tokens_per_s"));
 
 static void print_speedups(const json_t *rows, FILE *out)
 {
@@ -72,19 +71,13 @@ static void print_speedups(const json_t *rows, FILE *out)
 }
 
 /* Lost: the step minus the ideal step. */
-static const struct el_column loss_columns[] = {EL_TEXT("mode", -6, "mode"),
-                                                EL_SHOWN("dev.", 4, show_count),
-                                                EL_FIGURE("step", 7, "step.step_ms"),
-                                                EL_FIGURE("lost", 7, "step.lost_ms"),
-                                                EL_FIGURE("= compute", 10, "step.compute_ms"),
-                                                EL_FIGURE("+ contention", 13, "step.contention_ms"),
-                                                EL_FIGURE("+ exposed", 10, "step.exposed_ms"),
-                                                EL_FIGURE("+ idle", 7, "step.idle_ms"),
-                                                EL_FIGURE("costs", 7, "step.comm_costs_ms"),
-                                                EL_INTERVAL("95 %", 12, "step.comm_costs_ci95"),
-                                                EL_MIB("MiB", 7, "peak_bytes"),
-                                                {.head = "verdict", .gap = 1, .width = -9, .show = show_verdict},
-                                                EL_NO_MORE};
+static const struct el_column loss_columns[] =
+    EL_COLUMNS(EL_TEXT("mode", -6, "mode"), EL_SHOWN("dev.", 4, show_count), EL_FIGURE("step", 7, "step.step_ms"),
+               EL_FIGURE("lost", 7, "step.lost_ms"), EL_FIGURE("= compute", 10, "step.compute_ms"),
+               EL_FIGURE("+ contention", 13, "step.contention_ms"), EL_FIGURE("+ exposed", 10, "step.exposed_ms"),
+               EL_FIGURE("+ idle", 7, "step.idle_ms"), EL_FIGURE("costs", 7, "step.comm_costs_ms"),
+               EL_INTERVAL("95 %", 12, "step.comm_costs_ci95"), EL_MIB("MiB", 7, "peak_bytes"),
+               EL_SHOWN("verdict", -9, show_verdict, .gap = 1));
 
 static void print_losses(const json_t *rows, FILE *out)
 {
@@ -95,16 +88,11 @@ static void print_losses(const json_t *rows, FILE *out)
         if (is_finished(row)) el_table_row(&table, EL_TABLE_PLAIN, row);
 }
 
-static const struct el_column predicted_columns[] = {
-    EL_TEXT("mode", -6, "mode"),
-    EL_SHOWN("dev.", 4, show_count),
-    EL_FIGURE("samples/s", 11, "samples_per_s"),
-    EL_FIGURE("speed-up", 10, "plain.speedup"),
-    EL_INTERVAL("95 %", 14, "plain.speedup_ci95"),
-    {.head = "eff. %", .width = 8, .kind = EL_CELL_FIGURE, .path = "plain.efficiency", .scale = 100},
-    EL_FIGURE("measured", 11, "measured_samples_per_s"),
-    EL_CHANGE("error %", 9, "error_pct"),
-    EL_NO_MORE};
+static const struct el_column predicted_columns[] =
+    EL_COLUMNS(EL_TEXT("mode", -6, "mode"), EL_SHOWN("dev.", 4, show_count),
+               EL_FIGURE("samples/s", 11, "samples_per_s"), EL_FIGURE("speed-up", 10, "plain.speedup"),
+               EL_INTERVAL("95 %", 14, "plain.speedup_ci95"), EL_FIGURE("eff. %", 8, "plain.efficiency", .scale = 100),
+               EL_FIGURE("measured", 11, "measured_samples_per_s"), EL_CHANGE("error %", 9, "error_pct"));
 
 /* "records wire results/weak", or "rates of h100-sxm" */
 static void scale_predicted_from(const json_t *document, char *text, size_t bytes)

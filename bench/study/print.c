@@ -19,21 +19,18 @@ static void show_late(const json_t *row, const json_t *context, char *text)
 #define RATIO             EL_RATIO("speed-up", 10, "speedup"), EL_INTERVAL("95 %", 14, "speedup_ci95")
 #define REST                                                                                                           \
     EL_FIGURE("data ms", 9, "data_ms"), EL_FIGURE("wait ms", 9, "wait_ms"), EL_MIB("peak MiB", 10, "peak_bytes"),      \
-        {.head = "late", .gap = 2, .width = -20, .show = show_late}, EL_NO_MORE
-#define EFFICIENCY                                                                                                     \
-    {                                                                                                                  \
-        .head = "eff. %", .width = 8, .kind = EL_CELL_FIGURE, .path = "efficiency", .scale = 100                       \
-    }
+        EL_SHOWN("late", -20, show_late, .gap = 2)
+#define EFFICIENCY EL_FIGURE("eff. %", 8, "efficiency", .scale = 100)
 
 #define BY_COUNT(title, path)                                                                                          \
     EL_COUNT("dev.", 4, "devices"), EL_FIGURE("step ms", 9, "step_ms.median"), RATE(title, path), RATIO, EFFICIENCY,   \
         REST
 #define BY_NAME(title, path)                                                                                           \
     EL_TEXT("name", -12, "name"), EL_FIGURE("step ms", 9, "step_ms.median"), RATE(title, path), RATIO, REST
-static const struct el_column by_count[2][16] = {{BY_COUNT("steps/s", "steps_per_s")},
-                                                 {BY_COUNT("samples/s", "samples_per_s")}};
-static const struct el_column by_name[2][16] = {{BY_NAME("steps/s", "steps_per_s")},
-                                                {BY_NAME("samples/s", "samples_per_s")}};
+static const struct el_column by_count[2][16] = {EL_COLUMNS(BY_COUNT("steps/s", "steps_per_s")),
+                                                 EL_COLUMNS(BY_COUNT("samples/s", "samples_per_s"))};
+static const struct el_column by_name[2][16] = {EL_COLUMNS(BY_NAME("steps/s", "steps_per_s")),
+                                                EL_COLUMNS(BY_NAME("samples/s", "samples_per_s"))};
 
 static void say_scale(const json_t *rows, FILE *out)
 {

@@ -51,19 +51,14 @@ static void show_where(const json_t *rank, const json_t *context, char *text)
     snprintf(text, EL_CELL_BYTES, "%.60s", el_json_text(shown_call(rank), "where", ""));
 }
 
-static const struct el_column rank_columns[] = {EL_COUNT("rank", 5, "rank"),
-                                                EL_COUNT("calls", 7, "calls"),
-                                                EL_COUNT("ended", 7, "ended"),
-                                                {.head = "last", .gap = 2, .width = -6, .show = show_state},
-                                                EL_SHOWN("in", -24, show_call),
-                                                EL_SHOWN("group", -16, show_group),
-                                                EL_SHOWN("entered (UTC)", -14, show_time),
-                                                EL_SHOWN("from", -1, show_where),
-                                                EL_NO_MORE};
+static const struct el_column rank_columns[] = EL_COLUMNS(
+    EL_COUNT("rank", 5, "rank"), EL_COUNT("calls", 7, "calls"), EL_COUNT("ended", 7, "ended"),
+    EL_SHOWN("last", -6, show_state, .gap = 2), EL_SHOWN("in", -24, show_call), EL_SHOWN("group", -16, show_group),
+    EL_SHOWN("entered (UTC)", -14, show_time), EL_SHOWN("from", -1, show_where));
 
-static const struct el_column late_columns[] = {EL_COUNT("rank", 5, "rank"), EL_PERCENT("last %", 9, "last_pct"),
-                                                EL_FIGURE("late ms", 10, "late_ms"),
-                                                EL_FIGURE("caused ms", 11, "caused_ms"), EL_NO_MORE};
+static const struct el_column late_columns[] =
+    EL_COLUMNS(EL_COUNT("rank", 5, "rank"), EL_PERCENT("last %", 9, "last_pct"), EL_FIGURE("late ms", 10, "late_ms"),
+               EL_FIGURE("caused ms", 11, "caused_ms"));
 
 /* The cause's ranks and those that wait come first where not all have room. */
 static json_t *shown_ranks(const json_t *document)

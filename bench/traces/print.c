@@ -18,31 +18,20 @@ static void show_device(const json_t *lane, const json_t *context, char *text)
     snprintf(text, EL_CELL_BYTES, device < 0 ? "CPU" : "%d", (int)device);
 }
 
-static const struct el_column lane_columns[] = {EL_NAME("trace", 22, "file"),
-                                                EL_SHOWN("device", 7, show_device),
-                                                EL_FIGURE("window ms", 11, "window_ms"),
-                                                EL_PERCENT("compute %", 11, "compute_pct"),
-                                                EL_PERCENT("exposed %", 11, "exposed_pct"),
-                                                EL_PERCENT("copies %", 10, "copies_pct"),
-                                                EL_PERCENT("idle %", 8, "idle_pct"),
-                                                EL_FIGURE("comm. ms", 10, "comm_ms"),
-                                                EL_PERCENT("hidden %", 10, "overlap_pct"),
-                                                EL_NO_MORE};
+static const struct el_column lane_columns[] = EL_COLUMNS(
+    EL_NAME("trace", 22, "file"), EL_SHOWN("device", 7, show_device), EL_FIGURE("window ms", 11, "window_ms"),
+    EL_PERCENT("compute %", 11, "compute_pct"), EL_PERCENT("exposed %", 11, "exposed_pct"),
+    EL_PERCENT("copies %", 10, "copies_pct"), EL_PERCENT("idle %", 8, "idle_pct"), EL_FIGURE("comm. ms", 10, "comm_ms"),
+    EL_PERCENT("hidden %", 10, "overlap_pct"));
 
-static const struct el_column size_columns[] = {EL_TEXT("operation", -16, "operation"),
-                                                EL_COUNT("ranks", 7, "ranks"),
-                                                EL_COUNT("bytes", 14, "bytes"),
-                                                EL_COUNT("calls", 8, "calls"),
-                                                EL_FIGURE("transfer ms", 13, "transfer_ms"),
-                                                EL_FIGURE("busbw GB/s", 12, "busbw_gb_per_s"),
-                                                EL_NO_MORE};
+static const struct el_column size_columns[] =
+    EL_COLUMNS(EL_TEXT("operation", -16, "operation"), EL_COUNT("ranks", 7, "ranks"), EL_COUNT("bytes", 14, "bytes"),
+               EL_COUNT("calls", 8, "calls"), EL_FIGURE("transfer ms", 13, "transfer_ms"),
+               EL_FIGURE("busbw GB/s", 12, "busbw_gb_per_s"));
 
-static const struct el_column clock_columns[] = {EL_NAME("clock of", 34, "file"),
-                                                 EL_FIGURE("moved by ms", 13, "offset_ms"),
-                                                 EL_FIGURE("drift ppm", 11, "drift_ppm"),
-                                                 EL_FIGURE("error ms", 10, "error_ms"),
-                                                 EL_COUNT("ends", 7, "ends"),
-                                                 EL_NO_MORE};
+static const struct el_column clock_columns[] = EL_COLUMNS(
+    EL_NAME("clock of", 34, "file"), EL_FIGURE("moved by ms", 13, "offset_ms"), EL_FIGURE("drift ppm", 11, "drift_ppm"),
+    EL_FIGURE("error ms", 10, "error_ms"), EL_COUNT("ends", 7, "ends"));
 
 static void print_table(const char *title, const struct el_column *columns, json_t *rows, FILE *out)
 {

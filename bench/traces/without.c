@@ -191,9 +191,9 @@ enum el_status el_traces_without(const struct el_traces *traces, const json_t *j
     return status;
 }
 
-static const struct el_column without_columns[] = {EL_NAME("without", 34, "cause"), EL_FIGURE("step ms", 11, "step_ms"),
-                                                   EL_FIGURE("gain ms", 11, "gain_ms"),
-                                                   EL_PERCENT("gain %", 9, "gain_pct"), EL_NO_MORE};
+static const struct el_column without_columns[] =
+    EL_COLUMNS(EL_NAME("without", 34, "cause"), EL_FIGURE("step ms", 11, "step_ms"),
+               EL_FIGURE("gain ms", 11, "gain_ms"), EL_PERCENT("gain %", 9, "gain_pct"));
 
 void el_traces_print_without(const json_t *document, FILE *out)
 {

@@ -321,13 +321,9 @@ enum el_status el_verify_disturb(const struct el_options *options, const char *d
 /* From here on others' work is what the verdict calls a reason for doubt. */
 #define BUSY_PCT 5.0
 
-static const struct el_column columns[] = {EL_TEXT("disturbed", -10, "check"),
-                                           EL_TEXT("injected", -25, "what"),
-                                           EL_TEXT("found", -41, "text"),
-                                           EL_CHANGE("off", 8, "off_pct"),
-                                           EL_PERCENT("within %", 9, "within_pct"),
-                                           {.head = "", .gap = 2, .width = -1, .path = "status"},
-                                           EL_NO_MORE};
+static const struct el_column columns[] = EL_COLUMNS(
+    EL_TEXT("disturbed", -10, "check"), EL_TEXT("injected", -25, "what"), EL_TEXT("found", -41, "text"),
+    EL_CHANGE("off", 8, "off_pct"), EL_PERCENT("within %", 9, "within_pct"), EL_TEXT("", -1, "status", .gap = 2));
 
 void el_disturbances_print(const json_t *checks, FILE *out)
 {

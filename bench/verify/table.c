@@ -54,11 +54,10 @@ static void print_failure(const json_t *cell, FILE *out)
                 procs, procs == 1 ? "" : "es", el_json_text(cell, "reason", "?"));
 }
 
-static const struct el_column columns[] = {EL_TEXT("mode", -10, "mode"),          EL_TEXT("model", -9, "model"),
-                                           EL_TEXT("devices", -8, "devices"),     EL_TEXT("sgd", 9, "sgd"),
-                                           EL_TEXT("momentum", 9, "momentum"),    EL_TEXT("adam", 9, "adam"),
-                                           EL_TEXT("f32: loss", 11, "f32"),       EL_TEXT("gradient", 9, "gradient"),
-                                           EL_TEXT("processes", 11, "processes"), EL_NO_MORE};
+static const struct el_column columns[] = EL_COLUMNS(
+    EL_TEXT("mode", -10, "mode"), EL_TEXT("model", -9, "model"), EL_TEXT("devices", -8, "devices"),
+    EL_TEXT("sgd", 9, "sgd"), EL_TEXT("momentum", 9, "momentum"), EL_TEXT("adam", 9, "adam"),
+    EL_TEXT("f32: loss", 11, "f32"), EL_TEXT("gradient", 9, "gradient"), EL_TEXT("processes", 11, "processes"));
 
 static void put_worst(json_t *row, const char *column, const json_t *cell, const char *path)
 {

@@ -295,9 +295,9 @@ json_t *el_late_document(const struct el_python_hook *hook)
         EL_FIGURE("forward", 9, "parts_ms.forward"), EL_FIGURE("backward", 10, "parts_ms.backward"),                   \
         EL_FIGURE("optimizer", 11, "parts_ms.optimizer"), EL_FIGURE("wait", 8, "parts_ms.wait"),                       \
         EL_FIGURE("late ms", 9, "late_ms"), EL_PERCENT("last %", 8, "last_pct")
-static const struct el_column columns[] = {COLUMNS, EL_NO_MORE};
-static const struct el_column gpu_columns[] = {COLUMNS, EL_MIB("alloc MiB", 11, "allocated_bytes"),
-                                               EL_MIB("reserved", 10, "reserved_bytes"), EL_NO_MORE};
+static const struct el_column columns[] = EL_COLUMNS(COLUMNS);
+static const struct el_column gpu_columns[] =
+    EL_COLUMNS(COLUMNS, EL_MIB("alloc MiB", 11, "allocated_bytes"), EL_MIB("reserved", 10, "reserved_bytes"));
 
 /* A rank of several devices has several rows: none is its own. */
 static const json_t *late_of(const json_t *late, const json_t *rank)

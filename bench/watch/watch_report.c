@@ -19,29 +19,21 @@ static const char *mib_at(const json_t *object, const char *key, char *text)
     return el_text_mib(el_json_number(object, key), text);
 }
 
-#define PROCESS .head = "process", .gap = 2, .width = -NAME_COLUMNS, .path = "shown"
+#define PROCESS EL_TEXT("process", -NAME_COLUMNS, "shown", .gap = 2)
 
-static const struct el_column process_columns[] = {
-    EL_COUNT("pid", 7, "pid"),           EL_COUNT("rank", 5, "rank"),         {PROCESS},
-    EL_FIGURE("alive s", 8, "alive_s"),  EL_MIB("peak MiB", 9, "peak_bytes"), EL_MIB("anon MiB", 9, "own_peak_bytes"),
-    EL_MIB("mean MiB", 9, "mean_bytes"), EL_TEXT("Pss MiB", 8, "pss"),        EL_FIGURE("share %", 8, "share_pct"),
-    EL_FIGURE("CPU s", 6, "cpu_s"),      EL_FIGURE("CPU %", 6, "cpu_pct"),    EL_NO_MORE};
-static const struct el_column use_columns[] = {EL_COUNT("pid", 7, "pid"),
-                                               EL_COUNT("rank", 5, "rank"),
-                                               {PROCESS},
-                                               EL_TEXT("GPU", 8, "on"),
-                                               EL_MIB("peak MiB", 10, "peak_bytes"),
-                                               EL_MIB("mean MiB", 10, "mean_bytes"),
-                                               EL_FIGURE("share %", 9, "share_pct"),
-                                               EL_FIGURE("busy %", 9, "busy_pct"),
-                                               EL_NO_MORE};
-static const struct el_column imbalance_columns[] = {EL_TEXT("compared", -30, "of"),
-                                                     EL_FIGURE("max/mean - 1", 14, "max_over_mean_minus_1"),
-                                                     EL_FIGURE("imbalance %", 14, "imbalance_pct"),
-                                                     EL_FIGURE("mean/max", 11, "lb"),
-                                                     EL_FIGURE("CV", 9, "cv"),
-                                                     EL_FIGURE("first/rest", 13, "first_over_rest"),
-                                                     EL_NO_MORE};
+static const struct el_column process_columns[] =
+    EL_COLUMNS(EL_COUNT("pid", 7, "pid"), EL_COUNT("rank", 5, "rank"), PROCESS, EL_FIGURE("alive s", 8, "alive_s"),
+               EL_MIB("peak MiB", 9, "peak_bytes"), EL_MIB("anon MiB", 9, "own_peak_bytes"),
+               EL_MIB("mean MiB", 9, "mean_bytes"), EL_TEXT("Pss MiB", 8, "pss"), EL_FIGURE("share %", 8, "share_pct"),
+               EL_FIGURE("CPU s", 6, "cpu_s"), EL_FIGURE("CPU %", 6, "cpu_pct"));
+static const struct el_column use_columns[] =
+    EL_COLUMNS(EL_COUNT("pid", 7, "pid"), EL_COUNT("rank", 5, "rank"), PROCESS, EL_TEXT("GPU", 8, "on"),
+               EL_MIB("peak MiB", 10, "peak_bytes"), EL_MIB("mean MiB", 10, "mean_bytes"),
+               EL_FIGURE("share %", 9, "share_pct"), EL_FIGURE("busy %", 9, "busy_pct"));
+static const struct el_column imbalance_columns[] =
+    EL_COLUMNS(EL_TEXT("compared", -30, "of"), EL_FIGURE("max/mean - 1", 14, "max_over_mean_minus_1"),
+               EL_FIGURE("imbalance %", 14, "imbalance_pct"), EL_FIGURE("mean/max", 11, "lb"), EL_FIGURE("CV", 9, "cv"),
+               EL_FIGURE("first/rest", 13, "first_over_rest"));
 
 /* Peers first, by rank, then by peak; unknown counts as 0. */
 static int by_weight(const void *a, const void *b)
