@@ -160,21 +160,14 @@ enum { TAGS_SHOWN = 4, TAGS_WIDTH = 57 };
 /* "activation +17.1, bucket -10.4": the largest changes in MiB that fit. */
 static void show_tags(const json_t *row, const json_t *context, char *text)
 {
-    double bytes[EL_TAG_COUNT];
     struct el_tag_bytes tags[EL_TAG_COUNT];
     (void)context;
     *text = 0;
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        double change = el_json_number(json_object_get(row, "by_tag"), el_tag_name((enum el_tag)t));
-        bytes[t] = isnan(change) ? 0 : fabs(change);
-    }
-    el_tags_by_size(bytes, tags);
-    for (int i = 0; i < TAGS_SHOWN && tags[i].bytes > 0; i++) {
+    el_tags_largest(json_object_get(row, "by_tag"), tags);
+    for (int i = 0; i < TAGS_SHOWN && tags[i].bytes != 0; i++) {
         char mib[EL_FIGURE_BYTES], next[EL_CELL_BYTES];
-        const char *name = el_tag_name(tags[i].tag);
-        bool less = el_json_number(json_object_get(row, "by_tag"), name) < 0;
-        snprintf(next, sizeof next, "%s%s %s%s", *text ? ", " : "", name, less ? "-" : "+",
-                 el_text_mib(tags[i].bytes, mib));
+        snprintf(next, sizeof next, "%s%s %s%s", *text ? ", " : "", el_tag_name(tags[i].tag),
+                 tags[i].bytes < 0 ? "-" : "+", el_text_mib(fabs(tags[i].bytes), mib));
         if (strlen(text) + strlen(next) > TAGS_WIDTH) break;
         el_text_append(text, EL_CELL_BYTES, "%s", next);
     }

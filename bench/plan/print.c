@@ -7,7 +7,7 @@
 #include "bench/base/text.h"
 #include "bench/options/options.h"
 #include "bench/plan/plan.h"
-#include "runtime/base/probe.h"
+#include "bench/report/report.h"
 
 static const double GIB = 1 << 30;
 enum { N_SHOWN = 20 };
@@ -15,21 +15,14 @@ enum { N_SHOWN = 20 };
 /* "activation 15.7, optimizer 12.4": the largest, in GiB; only one beside a step. */
 static void show_tags(const json_t *row, const json_t *context, char *text)
 {
-    const json_t *tags = json_object_get(row, "at_peak_by_tag");
-    bool shown[EL_TAG_COUNT] = {false};
+    const int n = json_is_string(json_object_get(context, "machine")) ? 1 : 2;
+    struct el_tag_bytes tags[EL_TAG_COUNT];
     *text = 0;
-    for (int i = 0; i < (json_is_string(json_object_get(context, "machine")) ? 1 : 2); i++) {
+    el_tags_largest(json_object_get(row, "at_peak_by_tag"), tags);
+    for (int i = 0; i < n && tags[i].bytes > 0; i++) {
         char figure[EL_FIGURE_BYTES];
-        double most = 0;
-        int tag = 0;
-        for (int t = 0; t < EL_TAG_COUNT; t++) {
-            const double bytes = el_json_number(tags, el_tag_name((enum el_tag)t));
-            if (!shown[t] && bytes > most) most = bytes, tag = t;
-        }
-        if (most <= 0) return;
-        shown[tag] = true;
-        el_text_append(text, EL_CELL_BYTES, "%s%s %s", i ? ", " : "", el_tag_name((enum el_tag)tag),
-                       el_text_figure(most / GIB, figure));
+        el_text_append(text, EL_CELL_BYTES, "%s%s %s", i ? ", " : "", el_tag_name(tags[i].tag),
+                       el_text_figure(tags[i].bytes / GIB, figure));
     }
 }
 

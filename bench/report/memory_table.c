@@ -40,14 +40,22 @@ const char *el_excess_word(enum el_tag tag)
 
 static int larger_first(const void *a, const void *b)
 {
-    double x = ((const struct el_tag_bytes *)a)->bytes, y = ((const struct el_tag_bytes *)b)->bytes;
+    double x = fabs(((const struct el_tag_bytes *)a)->bytes), y = fabs(((const struct el_tag_bytes *)b)->bytes);
     return (x < y) - (x > y);
 }
 
-void el_tags_by_size(const double bytes[EL_TAG_COUNT], struct el_tag_bytes parts_p[EL_TAG_COUNT])
+static void sort_tags(const double bytes[EL_TAG_COUNT], struct el_tag_bytes parts_p[EL_TAG_COUNT])
 {
     for (int t = 0; t < EL_TAG_COUNT; t++) parts_p[t] = (struct el_tag_bytes){.tag = (enum el_tag)t, .bytes = bytes[t]};
     qsort(parts_p, EL_TAG_COUNT, sizeof parts_p[0], larger_first);
+}
+
+void el_tags_largest(const json_t *tags, struct el_tag_bytes parts_p[EL_TAG_COUNT])
+{
+    double bytes[EL_TAG_COUNT];
+    for (int t = 0; t < EL_TAG_COUNT; t++)
+        bytes[t] = json_number_value(json_object_get(tags, el_tag_name((enum el_tag)t)));
+    sort_tags(bytes, parts_p);
 }
 
 /* "23.8 MiB of param and 23.7 of grad": parts of this sign above `least_bytes`. */
@@ -72,7 +80,7 @@ const char *el_excess_text(const json_t *per_device, char *text, size_t bytes)
     double by_tag[EL_TAG_COUNT], least_bytes = fabs(el_excess_of(per_device, el_at_device_peak_bytes)) / 50;
     struct el_tag_bytes parts[EL_TAG_COUNT];
     el_excess_by_tag(per_device, by_tag);
-    el_tags_by_size(by_tag, parts);
+    sort_tags(by_tag, parts);
     *text = '\0';
     list_parts(parts, 1, least_bytes, "", text, bytes);
     if (*text) list_parts(parts, -1, least_bytes, ", and less ", text, bytes);

@@ -131,8 +131,8 @@ struct el_tag_bytes {
     enum el_tag tag;
     double bytes;
 };
-/* All tags, largest first. */
-void el_tags_by_size(const double bytes[EL_TAG_COUNT], struct el_tag_bytes parts_p[EL_TAG_COUNT]);
+/* All tags of {tag: bytes}, largest first, whatever their sign; what is not recorded is 0. */
+void el_tags_largest(const json_t *tags, struct el_tag_bytes parts_p[EL_TAG_COUNT]);
 /* "buckets" for bucket. Static text. */
 const char *el_excess_word(enum el_tag tag);
 /* "10.4 MiB of optimizer state and 9.9 of gradients, and less 17.1 MiB of activations": tags above a fiftieth of the

@@ -14,29 +14,21 @@
 /* A dry run's table: a line per device, a column per tag. If it is too wide, the smallest tags share the column
  * `other`. */
 
-enum { COLUMNS_MAX = EL_TAG_COUNT + 6, PATH_BYTES = 40 };
+enum { COLUMNS_MAX = EL_TAG_COUNT + 6 };
+
+#define TAG_COLUMN(id, text) EL_MIB(text, 1, "at_peak_by_tag." text),
+static const struct el_column of_tags[] = {EL_TAG_LIST(TAG_COLUMN)};
 
 struct layout {
-    bool own[EL_TAG_COUNT];
-    char paths[EL_TAG_COUNT][PATH_BYTES];
     struct el_column columns[COLUMNS_MAX];
     int n, width;
 };
 
-static double most_of(const json_t *devices, const char *path)
+static void show_other(const json_t *device, const json_t *own, char *text)
 {
-    double most = el_json_highest(devices, path);
-    return isnan(most) ? 0 : most;
-}
-
-static void show_other(const json_t *device, const json_t *context, char *text)
-{
-    const json_t *tags = json_object_get(device, "at_peak_by_tag");
     double sum = 0;
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        const char *name = el_tag_name((enum el_tag)t);
-        if (!json_object_get(context, name)) sum += fmax(0, el_json_number(tags, name));
-    }
+    for (int t = 0; t < EL_TAG_COUNT; t++)
+        if (!json_object_get(own, of_tags[t].head)) sum += fmax(0, el_json_number(device, of_tags[t].path));
     el_text_mib(sum, text);
 }
 
@@ -53,62 +45,48 @@ static void add(struct layout *l, const json_t *devices, const json_t *context, 
     l->width += column.gap + (int)width + 2;
 }
 
-static void lay_out(struct layout *l, const json_t *devices, json_t *context)
+/* The n_own largest tags have columns, and their names in `own`. */
+static void lay_out(struct layout *l, const json_t *devices, const struct el_tag_bytes *tags, int n_own, json_t *own)
 {
-    bool others = false;
     l->n = l->width = 0;
-    json_object_clear(context);
+    json_object_clear(own);
+    for (int i = 0; i < n_own; i++) json_object_set_new(own, el_tag_name(tags[i].tag), json_true());
+    add(l, devices, own, (struct el_column)EL_TEXT("device", -1, "device"));
+    add(l, devices, own, (struct el_column)EL_MIB("peak", 1, "peak_bytes"));
     for (int t = 0; t < EL_TAG_COUNT; t++)
-        if (l->own[t]) json_object_set_new(context, el_tag_name((enum el_tag)t), json_true());
-    add(l, devices, context, (struct el_column)EL_TEXT("device", -1, "device"));
-    add(l, devices, context, (struct el_column)EL_MIB("peak", 1, "peak_bytes"));
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        snprintf(l->paths[t], PATH_BYTES, "at_peak_by_tag.%s", el_tag_name((enum el_tag)t));
-        if (l->own[t])
-            add(l, devices, context, (struct el_column)EL_MIB(el_tag_name((enum el_tag)t), 1, l->paths[t]));
-        else
-            others |= most_of(devices, l->paths[t]) > 0;
-    }
-    if (others) add(l, devices, context, (struct el_column)EL_SHOWN("other", 1, show_other));
-    if (most_of(devices, "activation_sets") > 0)
-        add(l, devices, context, (struct el_column)EL_COUNT("sets", 1, "activation_sets"));
-    add(l, devices, context, (struct el_column)EL_TEXT("in", -1, "moment", .gap = 2));
+        if (json_object_get(own, of_tags[t].head)) add(l, devices, own, of_tags[t]);
+    if (n_own < EL_TAG_COUNT && tags[n_own].bytes > 0)
+        add(l, devices, own, (struct el_column)EL_SHOWN("other", 1, show_other));
+    if (el_json_highest(devices, "activation_sets") > 0)
+        add(l, devices, own, (struct el_column)EL_COUNT("sets", 1, "activation_sets"));
+    add(l, devices, own, (struct el_column)EL_TEXT("in", -1, "moment", .gap = 2));
     l->columns[l->n] = (struct el_column)EL_NO_MORE;
-}
-
-static void merge_smallest(struct layout *l, const json_t *devices)
-{
-    int smallest = -1;
-    for (int t = 0; t < EL_TAG_COUNT; t++)
-        if (l->own[t] && (smallest < 0 || most_of(devices, l->paths[t]) < most_of(devices, l->paths[smallest])))
-            smallest = t;
-    if (smallest >= 0) l->own[smallest] = false;
 }
 
 static void print_memory(const json_t *devices, FILE *out)
 {
-    struct layout l = {.n = 0};
-    json_t *context = json_object();
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        char path[PATH_BYTES];
-        snprintf(path, sizeof path, "at_peak_by_tag.%s", el_tag_name((enum el_tag)t));
-        l.own[t] = most_of(devices, path) > 0;
-    }
-    lay_out(&l, devices, context);
-    for (int t = 0; t < EL_TAG_COUNT && l.width > EL_REPORT_COLUMNS; t++) {
-        merge_smallest(&l, devices);
-        lay_out(&l, devices, context);
-    }
-    const struct el_table table = {.columns = l.columns, .context = context, .out = out};
+    struct layout l;
+    struct el_tag_bytes tags[EL_TAG_COUNT];
+    json_t *most = json_object(), *own = json_object();
+    int n = 0;
+    for (int t = 0; t < EL_TAG_COUNT; t++)
+        el_json_put_real(most, of_tags[t].head, el_json_highest(devices, of_tags[t].path));
+    el_tags_largest(most, tags);
+    while (n < EL_TAG_COUNT && tags[n].bytes > 0) n++;
+    do lay_out(&l, devices, tags, n, own);
+    while (l.width > EL_REPORT_COLUMNS && n-- > 0);
+    const struct el_table table = {.columns = l.columns, .context = own, .out = out};
     el_table_heads(&table, EL_TABLE_PLAIN);
     EL_EACH(device, devices) el_table_row(&table, EL_TABLE_PLAIN, device);
-    if (most_of(devices, "activation_sets") > 0) fputs("sets: of activations that the device holds at once\n", out);
-    if (most_of(devices, "at_peak_by_tag.allowance") > 0)
+    if (el_json_highest(devices, "activation_sets") > 0)
+        fputs("sets: of activations that the device holds at once\n", out);
+    if (el_json_highest(devices, "at_peak_by_tag.allowance") > 0)
         EL_SAY(
             out,
             "allowance: the largest scratch memory that cuDNN may request. A real run holds what cuDNN did request, as "
             "workspace, and room for the way without cuDNN.");
-    json_decref(context);
+    json_decref(most);
+    json_decref(own);
 }
 
 static void say_assumed(const json_t *document, FILE *out)
@@ -243,13 +221,10 @@ static void show_tags(const json_t *device, const json_t *trials, char *text)
 {
     struct el_tag_bytes tags[EL_TAG_COUNT];
     char more[EL_CELL_BYTES];
-    double bytes[EL_TAG_COUNT], sum = 0;
+    double sum = 0;
     (void)trials;
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        double value = el_json_number(el_json_at(device, "memory.at_peak_by_tag"), el_tag_name((enum el_tag)t));
-        sum += bytes[t] = isnan(value) ? 0 : value;
-    }
-    el_tags_by_size(bytes, tags);
+    el_tags_largest(el_json_at(device, "memory.at_peak_by_tag"), tags);
+    for (int t = 0; t < EL_TAG_COUNT; t++) sum += tags[t].bytes;
     for (int n = 1; n <= EL_TAG_COUNT && tags[n - 1].bytes > 0; n++) {
         name_tags(tags, n, sum, more);
         if (strlen(more) <= TAGS_WIDTH) snprintf(text, EL_CELL_BYTES, "%s", more);
