@@ -22,9 +22,10 @@ static const struct el_column tag_columns[] = {
     EL_MIB("model", WIDTH, "at_peak_by_tag.param"),       EL_MIB("grad", WIDTH, "at_peak_by_tag.grad"),
     EL_MIB("optim.", WIDTH, "at_peak_by_tag.optimizer"),  EL_MIB("buffer", WIDTH, "at_peak_by_tag.buffer"),
     EL_MIB("activ.", WIDTH, "at_peak_by_tag.activation"), EL_MIB("input", WIDTH, "at_peak_by_tag.input"),
-    EL_MIB("output", WIDTH, "at_peak_by_tag.output"),     EL_MIB("bucket", WIDTH, "at_peak_by_tag.bucket"),
-    EL_MIB("worksp.", WIDTH, "at_peak_by_tag.workspace"), EL_MIB("mailbox", WIDTH, "at_peak_by_tag.mailbox"),
-    EL_MIB("allow.", WIDTH, "at_peak_by_tag.allowance"),  EL_MIB("padding", WIDTH, "at_peak_by_tag.padding")};
+    EL_MIB("output", WIDTH, "at_peak_by_tag.output"),     EL_MIB("cast", WIDTH, "at_peak_by_tag.cast"),
+    EL_MIB("bucket", WIDTH, "at_peak_by_tag.bucket"),     EL_MIB("worksp.", WIDTH, "at_peak_by_tag.workspace"),
+    EL_MIB("mailbox", WIDTH, "at_peak_by_tag.mailbox"),   EL_MIB("allow.", WIDTH, "at_peak_by_tag.allowance"),
+    EL_MIB("padding", WIDTH, "at_peak_by_tag.padding")};
 enum { N_TAGS = sizeof tag_columns / sizeof tag_columns[0] };
 
 static double bytes_at(const json_t *card, const char *path)

@@ -15,14 +15,10 @@ static void show_double(const json_t *object, const json_t *context, char *text)
     snprintf(text, EL_CELL_BYTES, "%g!", factor * json_number_value(json_object_get(object, "n")));
 }
 
-static const struct el_column columns[] = {EL_TEXT("name", -6, "name"),
-                                           EL_FIGURE("figure", 8, "deep.figure"),
-                                           EL_MIB("MiB", 6, "bytes"),
-                                           EL_COUNT("n", 4, "n"),
-                                           EL_CHANGE("change", 9, "change"),
-                                           EL_INTERVAL("interval", 14, "ci"),
-                                           {.head = "shown", .gap = 2, .width = -6, .show = show_double},
-                                           EL_NO_MORE};
+static const struct el_column columns[] =
+    EL_COLUMNS(EL_TEXT("name", -6, "name"), EL_FIGURE("figure", 8, "deep.figure"), EL_MIB("MiB", 6, "bytes"),
+               EL_COUNT("n", 4, "n"), EL_CHANGE("change", 9, "change"), EL_INTERVAL("interval", 14, "ci"),
+               EL_SHOWN("shown", -6, show_double, .gap = 2));
 
 static void print(const json_t *object, FILE *out)
 {
@@ -77,7 +73,7 @@ static void foreign_text_stays_in_its_line(void **state)
 /* A terminal has styles, unless its user wants none. */
 static void a_style_ends_with_its_line(void **state)
 {
-    const struct el_column one[] = {EL_SHOWN("n", 4, show_double), EL_NO_MORE};
+    const struct el_column one[] = EL_COLUMNS(EL_SHOWN("n", 4, show_double));
     json_t *object = json_pack("{s:i}", "n", 4), *factor = json_integer(10);
     const int master = posix_openpt(O_RDWR | O_NOCTTY);
     assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
