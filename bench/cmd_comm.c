@@ -78,16 +78,17 @@ static void say_next(const struct el_options *options, const json_t *document)
         el_say_next(EL_CMD_COMM, &next, "    (compare the algorithms)");
 }
 
-static int show(const struct el_options *options, const struct el_store *store, const json_t *document)
+static enum el_status show(const struct el_options *options, const struct el_store *store, const json_t *document,
+                           int *exit_status_p)
 {
     const json_t *curves = json_object_get(document, "curves");
     size_t n = json_array_size(curves), absent = 0;
     EL_EACH(curve, curves) absent += !el_json_is(curve, "status", "ok");
-    enum el_status status = el_printed_show("comm", options, store->dir, document);
-    if (status != EL_OK) return el_exit_failed(status);
+    EL_TRY(el_printed_show("comm", options, store->dir, document));
     if (!options->json && !options->wire.csv && absent < n) say_next(options, document);
     if (absent == n) fprintf(stderr, "evenload: %s\n", el_json_text(json_array_get(curves, 0), "reason", "absent"));
-    return el_exit_flush(absent == n ? EL_EXIT_USE : el_wire_wrong(document) ? EL_EXIT_TRIAL : 0);
+    *exit_status_p = absent == n ? EL_EXIT_USE : el_wire_wrong(document) ? EL_EXIT_TRIAL : 0;
+    return EL_OK;
 }
 
 static enum el_status show_two(const struct el_options *options, const json_t *document)
@@ -101,17 +102,16 @@ static enum el_status show_two(const struct el_options *options, const json_t *d
     return EL_OK;
 }
 
-static int show_read(const struct el_options *options)
+static enum el_status show_read(const struct el_options *options, int *exit_status_p)
 {
     json_t *document;
-    enum el_status status = el_wire_two(options->wire.from, &document);
-    if (status == EL_OK && document) {
-        status = show_two(options, document);
+    EL_TRY(el_wire_two(options->wire.from, &document));
+    if (document) {
+        enum el_status status = show_two(options, document);
         json_decref(document);
-        return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+        return status;
     }
-    if (status == EL_OK) status = el_wire_from(options->wire.from, &document);
-    if (status != EL_OK) return el_exit_failed(status);
+    EL_TRY(el_wire_from(options->wire.from, &document));
     if (options->json)
         el_print_json(document, stdout);
     else if (options->wire.csv)
@@ -119,9 +119,9 @@ static int show_read(const struct el_options *options)
     else
         el_wire_print(document, stdout);
     const bool lost = json_is_true(json_object_get(document, "cut")) || el_json_number(document, "lost_calls") > 0;
-    int64_t wrong = el_wire_wrong(document);
+    *exit_status_p = el_wire_wrong(document) || lost ? EL_EXIT_TRIAL : 0;
     json_decref(document);
-    return el_exit_flush(wrong || lost ? EL_EXIT_TRIAL : 0);
+    return EL_OK;
 }
 
 enum el_status el_cmd_comm_worker(struct el_worker *worker)
@@ -163,13 +163,12 @@ static enum el_status take_part(struct el_options *options, struct el_bootstrap 
     return el_wire_measure(&plan, &job, !options->quiet, document_p);
 }
 
-static int run_rank(struct el_options *options, const struct el_launch_place *place)
+static enum el_status run_rank(struct el_options *options, const struct el_launch_place *place, int *exit_status_p)
 {
     struct el_bootstrap *bootstrap = NULL;
     struct el_store store = {.locked = false};
     json_t *document = NULL;
     bool first = place->rank == 0;
-    int exit_status = 0;
     signal(SIGALRM, expire);
     alarm((unsigned)options->timeout_s + 1);
     enum el_status status = el_join(place, 0, &bootstrap);
@@ -179,14 +178,14 @@ static int run_rank(struct el_options *options, const struct el_launch_place *pl
     if (same) status = el_bootstrap_agree(bootstrap, status);
     if (status == EL_OK) status = take_part(options, bootstrap, &document);
     if (store.locked && !document) el_store_forget(&store);
+    if (document) status = show(options, &store, document, exit_status_p);
     if (status != EL_OK && (first || (same && status != EL_ERR_PEER)))
-        exit_status = el_exit_failed(status);
+        *exit_status_p = el_exit_failed(status); /* before the others end */
     else if (status != EL_OK)
-        exit_status = same ? EL_EXIT_TRIAL : EL_EXIT_USE;
-    if (document) exit_status = show(options, &store, document);
+        *exit_status_p = same ? EL_EXIT_TRIAL : EL_EXIT_USE;
     json_decref(document);
     el_bootstrap_close(bootstrap);
-    return exit_status;
+    return EL_OK;
 }
 
 static enum el_status launch(const struct el_store *store, const struct el_options *options,
@@ -202,28 +201,23 @@ static enum el_status launch(const struct el_store *store, const struct el_optio
     return el_runner_interrupted() ? EL_OK : el_wire_read(path, document_p);
 }
 
-static int run_self(struct el_options *options)
+static enum el_status run_self(struct el_options *options, int *exit_status_p)
 {
     struct el_store store;
     struct el_trial trial;
     struct el_wire_plan plan;
     json_t *document = NULL;
-    enum el_status status = resolve(options, &trial, &plan);
-    if (status == EL_OK) status = check_memory(&trial, &plan);
-    if (status != EL_OK) return el_exit_failed(status);
+    EL_TRY(resolve(options, &trial, &plan));
+    EL_TRY(check_memory(&trial, &plan));
     el_runner_catch_signals();
-    status = el_store_create(options->out, "comm", &store);
-    if (status != EL_OK) return el_exit_failed(status);
-    status = el_store_save_command(&store, EL_CMD_COMM, options);
+    EL_TRY(el_store_create(options->out, "comm", &store));
+    enum el_status status = el_store_save_command(&store, EL_CMD_COMM, options);
     if (status == EL_OK) status = launch(&store, options, &trial, &document);
     if (!document) el_store_forget(&store);
-    if (status == EL_OK && el_runner_interrupted()) {
-        fprintf(stderr, "evenload: interrupted\n");
-        return EL_EXIT_INTERRUPTED;
-    }
-    int exit_status = status == EL_OK ? show(options, &store, document) : el_exit_failed(status);
+    if (status == EL_OK && !document) *exit_status_p = el_exit_interrupted();
+    if (document) status = show(options, &store, document, exit_status_p);
     json_decref(document);
-    return exit_status;
+    return status;
 }
 
 enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p)
@@ -236,11 +230,9 @@ enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p)
                            options->action, options->wire.from, options->action);
         snprintf(options->dir, sizeof options->dir, "%s", options->wire.from);
         EL_TRY(el_options_check_records_alone("comm --from", options));
-        *exit_status_p = show_read(options);
-        return EL_OK;
+        return show_read(options, exit_status_p);
     }
     EL_TRY(el_takes_place(options, &place, &rank));
     EL_TRY(el_wire_take_flags(options, rank));
-    *exit_status_p = rank ? run_rank(options, &place) : run_self(options);
-    return EL_OK;
+    return rank ? run_rank(options, &place, exit_status_p) : run_self(options, exit_status_p);
 }
