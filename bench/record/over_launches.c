@@ -199,27 +199,12 @@ json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *break
     return comm;
 }
 
-static double busy_time(const json_t *device)
-{
-    return el_json_number(device, el_at_device_busy_pct) / 100 * el_json_number(device, "step_ms");
-}
-
-static double peak(const json_t *device)
-{
-    return el_json_number(device, el_at_device_peak_bytes);
-}
-
-static double sent(const json_t *device)
-{
-    return el_json_number(device, "sent_bytes");
-}
-
 json_t *el_trial_imbalance(const json_t *ok)
 {
     if (json_array_size(el_json_at(ok, "0.members")) < 2) return json_null();
-    return el_json_of(EL_KEY("memory", el_launches_imbalance(ok, peak)),
-                      EL_KEY("busy", el_launches_imbalance(ok, busy_time)),
-                      EL_KEY("bytes", el_launches_imbalance(ok, sent)));
+    return el_json_of(EL_KEY("memory", el_launches_imbalance(ok, el_at_device_peak_bytes, NULL)),
+                      EL_KEY("busy", el_launches_imbalance(ok, el_at_device_busy_pct, el_at_device_step_ms)),
+                      EL_KEY("bytes", el_launches_imbalance(ok, el_at_device_sent_bytes, NULL)));
 }
 
 enum { FIGURES_MAX = 8 };
@@ -440,15 +425,17 @@ json_t *el_trial_recorder(const json_t *ok)
     return recorder;
 }
 
-typedef double (*value_of)(const json_t *member);
-
-static void tell_imbalance(const json_t *launch, const void *value, double *figures)
+static void tell_imbalance(const json_t *launch, const void *paths, double *figures)
 {
     const json_t *members = json_object_get(launch, "members");
+    const char *const *of = paths;
     size_t n = json_array_size(members);
     double *values = malloc((n + 1) * sizeof *values);
     struct el_imbalance m;
-    for (size_t k = 0; k < n && values; k++) values[k] = (*(const value_of *)value)(json_array_get(members, k));
+    for (size_t k = 0; k < n && values; k++) {
+        values[k] = el_json_number(json_array_get(members, k), of[0]);
+        if (of[1]) values[k] = values[k] / 100 * el_json_number(json_array_get(members, k), of[1]);
+    }
     if (values && el_stats_imbalance(values, n, &m)) {
         figures[0] = m.max_over_mean_minus_1;
         figures[1] = m.imbalance_pct;
@@ -459,10 +446,10 @@ static void tell_imbalance(const json_t *launch, const void *value, double *figu
     free(values);
 }
 
-json_t *el_launches_imbalance(const json_t *ok, double (*value)(const json_t *member))
+json_t *el_launches_imbalance(const json_t *ok, const char *path, const char *percent_of)
 {
     static const char *const names[] = {"max_over_mean_minus_1", "imbalance_pct", "lb", "cv", "first_over_rest"};
-    struct gathered g = gather(ok, tell_imbalance, &value);
+    struct gathered g = gather(ok, tell_imbalance, (const char *const[]){path, percent_of});
     json_t *imbalance = json_object();
     for (int f = 0; f < 5; f++) el_json_put_real(imbalance, names[f], el_stats_median(g.at[f], g.n[f]));
     free(g.values);

@@ -134,7 +134,8 @@ double el_trial_bubble_pct(const json_t *ok);
 double el_trial_busbw(const json_t *ok);
 /* Null without control blocks of the recorder (docs/metrics.md). */
 json_t *el_trial_recorder(const json_t *ok);
-/* Each imbalance measure of `value` over a launch's members, then the median over launches. */
-json_t *el_launches_imbalance(const json_t *ok, double (*value)(const json_t *member));
+/* Each imbalance measure of the members' figure at `path`, or of so many per cent of the figure at `percent_of` (NULL:
+ * none), then the median over launches. */
+json_t *el_launches_imbalance(const json_t *ok, const char *path, const char *percent_of);
 /* Memory, busy time and bytes moved; null for one device. */
 json_t *el_trial_imbalance(const json_t *ok);

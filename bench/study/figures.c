@@ -12,39 +12,40 @@ static bool is_ok(const json_t *launch)
     return el_json_is(launch, "status", "ok");
 }
 
-typedef double (*figure_of)(const json_t *launch);
+/* Of a launch. */
+struct figure {
+    double (*of)(const json_t *launch, const char *path);
+    const char *path;
+};
 
-static double samples_of(const json_t *launch)
+static double per_s(const json_t *launch, const char *path)
 {
-    return el_json_number(launch, "training.samples_per_s");
-}
-
-static double steps_of(const json_t *launch)
-{
-    return 1e3 / el_json_number(launch, "training.step_ms.mean");
+    return 1e3 / el_json_number(launch, path);
 }
 
 /* One for all rows: samples, if the DataLoader gave some in each launch. */
-static figure_of rate_of(const json_t *launches)
+static struct figure rate_of(const json_t *launches)
 {
+    const struct figure samples = {el_json_number, "training.samples_per_s"};
     EL_EACH(row, launches) {
         EL_EACH(launch, row)
-            if (is_ok(launch) && isnan(samples_of(launch))) return steps_of;
+            if (is_ok(launch) && isnan(samples.of(launch, samples.path)))
+                return (struct figure){per_s, "training.step_ms.mean"};
     }
-    return samples_of;
+    return samples;
 }
 
 /* Of the launches that ended well: their count, and the figure of each. */
-static size_t collect(const json_t *launches, figure_of figure, double **values_p)
+static size_t collect(const json_t *launches, struct figure figure, double **values_p)
 {
     size_t n = 0;
     *values_p = calloc(json_array_size(launches) + 1, sizeof **values_p);
     EL_EACH(launch, *values_p ? launches : NULL)
-        if (is_ok(launch) && !isnan(figure(launch))) (*values_p)[n++] = figure(launch);
+        if (is_ok(launch) && !isnan(figure.of(launch, figure.path))) (*values_p)[n++] = figure.of(launch, figure.path);
     return n;
 }
 
-static double median_of(const json_t *launches, figure_of figure)
+static double median_of(const json_t *launches, struct figure figure)
 {
     double *values;
     const size_t n = collect(launches, figure, &values);
@@ -53,7 +54,7 @@ static double median_of(const json_t *launches, figure_of figure)
     return median;
 }
 
-static struct el_interval interval_of(const json_t *launches, figure_of figure, size_t *n_p)
+static struct el_interval interval_of(const json_t *launches, struct figure figure, size_t *n_p)
 {
     double *values;
     const size_t n = collect(launches, figure, &values);
@@ -64,7 +65,7 @@ static struct el_interval interval_of(const json_t *launches, figure_of figure, 
 }
 
 /* By launches with the same number, which ran in one round. */
-static struct el_interval ratio_of(const json_t *own, const json_t *base, figure_of rate)
+static struct el_interval ratio_of(const json_t *own, const json_t *base, struct figure rate)
 {
     const size_t room = json_array_size(own) + 1;
     double *x = calloc(room, sizeof *x), *y = calloc(room, sizeof *y);
@@ -72,8 +73,8 @@ static struct el_interval ratio_of(const json_t *own, const json_t *base, figure
     for (size_t k = 0; k + 1 < room && x && y; k++) {
         const json_t *a = json_array_get(own, k), *b = json_array_get(base, k);
         if (!is_ok(a) || !is_ok(b)) continue;
-        x[n] = rate(a);
-        y[n++] = rate(b);
+        x[n] = rate.of(a, rate.path);
+        y[n++] = rate.of(b, rate.path);
     }
     const struct el_interval ratio = el_stats_ratio_paired(x, y, n);
     free(x);
@@ -88,36 +89,21 @@ static double mean_at(const json_t *list, const char *path)
     return sum / (double)json_array_size(list);
 }
 
-static double step_of(const json_t *launch)
+static double data_of(const json_t *launch, const char *path)
 {
-    return el_json_number(launch, "training.step_ms.median");
-}
-
-static double mean_step_of(const json_t *launch)
-{
-    return el_json_number(launch, "training.step_ms.mean");
-}
-
-static double p95_step_of(const json_t *launch)
-{
-    return el_json_number(launch, "training.step_ms.p95");
-}
-
-static double data_of(const json_t *launch)
-{
-    return mean_at(el_json_at(launch, "training.ranks"), "data_ms");
+    return mean_at(el_json_at(launch, "training.ranks"), path);
 }
 
 /* One process waits for nobody. */
-static double wait_of(const json_t *launch)
+static double wait_of(const json_t *launch, const char *path)
 {
     const json_t *ranks = el_json_at(launch, "training.late.ranks");
-    return json_array_size(el_json_at(launch, "training.ranks")) == 1 ? 0 : mean_at(ranks, "wait_exposed_ms");
+    return json_array_size(el_json_at(launch, "training.ranks")) == 1 ? 0 : mean_at(ranks, path);
 }
 
-static double peak_of(const json_t *launch)
+static double peak_of(const json_t *launch, const char *path)
 {
-    const double allocated = el_json_highest(el_json_at(launch, "training.ranks"), "allocated_bytes");
+    const double allocated = el_json_highest(el_json_at(launch, "training.ranks"), path);
     return allocated >= 0 ? allocated : el_json_number(launch, "peak_bytes");
 }
 
@@ -153,23 +139,26 @@ static const char *reason_of(const json_t *launches)
     return NULL;
 }
 
-static json_t *row_json(const struct el_study_row *row, const json_t *launches, const json_t *first, figure_of rate)
+static json_t *row_json(const struct el_study_row *row, const json_t *launches, const json_t *first, struct figure rate)
 {
     size_t n;
     const struct el_interval own = interval_of(launches, rate, &n), ratio = ratio_of(launches, first, rate);
     json_t *steps =
-        el_json_of(EL_KEY("median", median_of(launches, step_of)), EL_KEY("mean", median_of(launches, mean_step_of)),
-                   EL_KEY("p95", median_of(launches, p95_step_of)));
+        el_json_of(EL_KEY("median", median_of(launches, (struct figure){el_json_number, "training.step_ms.median"})),
+                   EL_KEY("mean", median_of(launches, (struct figure){el_json_number, "training.step_ms.mean"})),
+                   EL_KEY("p95", median_of(launches, (struct figure){el_json_number, "training.step_ms.p95"})));
     json_t *json = el_json_of(EL_KEY("name", (const char *)row->name),
                               EL_KEY("devices", el_json_count(row->devices ? row->devices : -1)),
                               EL_KEY("command", (const char *)row->words[2]), EL_KEY("launches", n),
-                              EL_KEY("step_ms", steps), EL_KEY("samples_per_s", rate == samples_of ? own.centre : NAN),
-                              EL_KEY("steps_per_s", rate == steps_of ? own.centre : NAN),
+                              EL_KEY("step_ms", steps), EL_KEY("samples_per_s", rate.of != per_s ? own.centre : NAN),
+                              EL_KEY("steps_per_s", rate.of == per_s ? own.centre : NAN),
                               EL_KEY("ci95", el_json_interval(own.low, own.high)));
     el_json_put_all(json, EL_KEY("speedup", ratio.centre),
                     EL_KEY("speedup_ci95", el_json_interval(ratio.low, ratio.high)),
-                    EL_KEY("data_ms", median_of(launches, data_of)), EL_KEY("wait_ms", median_of(launches, wait_of)),
-                    EL_KEY("late", late_of(launches)), EL_KEY("peak_bytes", median_of(launches, peak_of)),
+                    EL_KEY("data_ms", median_of(launches, (struct figure){data_of, "data_ms"})),
+                    EL_KEY("wait_ms", median_of(launches, (struct figure){wait_of, "wait_exposed_ms"})),
+                    EL_KEY("late", late_of(launches)),
+                    EL_KEY("peak_bytes", median_of(launches, (struct figure){peak_of, "allocated_bytes"})),
                     EL_KEY("reason", reason_of(launches)));
     return json;
 }

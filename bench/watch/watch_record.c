@@ -188,16 +188,6 @@ static json_t *device_of(const struct el_watching *watch, const struct el_watch_
                       EL_KEY("memory", memory), EL_KEY("utilization", utilization));
 }
 
-static double peak_of(const json_t *device)
-{
-    return el_json_number(device, el_at_device_peak_bytes);
-}
-
-static double busy_of(const json_t *device)
-{
-    return el_json_number(device, el_at_device_busy_pct);
-}
-
 /* The peers are the devices, so that all readers of records work. */
 static json_t *trial_of(const struct el_watching *watch, const struct el_watch_peers *peers, const char *words)
 {
@@ -225,8 +215,8 @@ void el_watch_compare(json_t *document)
     const size_t n = json_array_size(json_object_get(trial, "per_device"));
     json_t *launch = json_pack("[{s:O}]", "members", json_object_get(trial, "per_device"));
     if (n >= 2)
-        imbalance = json_pack("{s:o, s:o, s:n}", "memory", el_launches_imbalance(launch, peak_of), "busy",
-                              el_launches_imbalance(launch, busy_of), "bytes");
+        imbalance = json_pack("{s:o, s:o, s:n}", "memory", el_launches_imbalance(launch, el_at_device_peak_bytes, NULL),
+                              "busy", el_launches_imbalance(launch, el_at_device_busy_pct, NULL), "bytes");
     json_decref(launch);
     el_json_put_all(trial, EL_KEY("devices", n), EL_KEY("imbalance", imbalance));
     el_json_put_all(json_object_get(json_object_get(document, "watch"), "compared"), EL_KEY("n", n));
