@@ -101,8 +101,7 @@ expect_new() {
     [[ $(json run.json 'd["preset"], d["dir"], d["predicted"], d["trials"][0]["cards"][0]["busy_pct"] > 0') == "('adam', 'r', False, True)" ]]
     # Weights that are cast have a column too: the line adds up to the card's memory.
     "$EVENLOAD" imbalance --modes ddp --model mlp --hidden 1024,1024 --data dummy --batch 64 --devices cpu:2 --precision bf16-mixed --dry-run >cast
-    awk '/^card/ && /cast/ { n++ } /main +cpu:0/ { for (i = 4; i < NF; i++) sum += $i; d = sum - $3 } END { exit !(n == 1 && d * d < 0.01) }' cast ||
-        show "$(<cast)"
+    awk '/^card/ && /cast/ { n++ } /main +cpu:0/ { for (i = 4; i < NF; i++) sum += $i; d = sum - $3 } END { exit !(n == 1 && d * d < 0.01) }' cast || show "$(<cast)"
 }
 
 @test "two-cards stands beside the published figures, as near to them as docs/imbalance.md says" {

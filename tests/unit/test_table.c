@@ -85,7 +85,8 @@ static void a_style_ends_with_its_line(void **state)
         if (plain) setenv("NO_COLOR", "1", 1);
         el_table_row(&(struct el_table){.columns = one, .context = factor, .out = out}, EL_TABLE_RED, object);
         fflush(out);
-        assert_true(read(master, text, sizeof text - 1) > 0);
+        for (ssize_t n = 0, more = 1; more > 0 && !strchr(text, '\n'); n += more) /* a terminal gives it in pieces */
+            more = read(master, text + n, sizeof text - 1 - (size_t)n);
         assert_string_equal(text, plain ? " 40!\r\n" : "\033[31m 40!\033[0m\r\n");
     }
     fclose(out);
