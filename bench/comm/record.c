@@ -305,14 +305,14 @@ int64_t el_wire_wrong(const json_t *document)
     return wrong;
 }
 
-static bool is_record(const json_t *document)
+bool el_wire_is(const json_t *document)
 {
     return el_json_is(document, "kind", "comm") && el_json_whole(document, "schema") == EL_WIRE_SCHEMA;
 }
 
 enum el_status el_wire_read(const char *path, json_t **document_p)
 {
-    return el_read_document(path, is_record, "comm", document_p);
+    return el_read_document(path, el_wire_is, "comm", document_p);
 }
 
 enum el_status el_wire_from(const char *list, json_t **document_p)

@@ -196,7 +196,8 @@ void el_wire_print_two(const json_t *document, FILE *out);
 double el_wire_best_place(const json_t *point);
 int64_t el_wire_wrong(const json_t *document);
 
-/* Errors: EL_ERR_IO; EL_ERR_INVALID: not our document or schema. */
+/* A comm.json. Errors: EL_ERR_IO; EL_ERR_INVALID: not our document or schema. */
+bool el_wire_is(const json_t *document);
 enum el_status el_wire_read(const char *path, json_t **document_p);
 
 /* `comm p2p` (pairs.c): number of pairs; elements of the smaller (0) or larger (1) message; the other rank of

@@ -181,13 +181,8 @@ json_t *el_explain_document(const struct el_trial *trial, const json_t *samples)
     return document;
 }
 
-static bool is_ours(const json_t *document)
+bool el_explain_is(const json_t *document)
 {
     bool known = el_json_is(document, "kind", "explain") || el_json_is(document, "kind", "difference");
     return known && el_json_whole(document, "schema") == EL_EXPLAIN_SCHEMA;
-}
-
-enum el_status el_explain_read(const char *path, json_t **document_p)
-{
-    return el_read_document(path, is_ours, "explain", document_p);
 }

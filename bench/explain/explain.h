@@ -66,8 +66,8 @@ enum el_status el_explain_worker(struct el_worker *worker);
  * reference. */
 json_t *el_explain_document(const struct el_trial *trial, const json_t *samples);
 void el_explain_put(json_t *row, const char *key, const char *interval_key, struct el_interval interval);
-/* Reads an explain.json of either kind. Errors: EL_ERR_IO, EL_ERR_INVALID. */
-enum el_status el_explain_read(const char *path, json_t **document_p);
+/* An explain.json of either kind. */
+bool el_explain_is(const json_t *document);
 void el_explain_print(const json_t *document, FILE *out);
 extern const struct el_figure el_figure_explain;
 

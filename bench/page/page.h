@@ -34,8 +34,7 @@ struct el_printed_kind {
     const char *command;
     const char *file, *heading;
     const struct el_figure *figures[EL_PRINTED_FIGURES_MAX + 1]; /* ends with NULL */
-    /* Errors: EL_ERR_IO; EL_ERR_INVALID: another command's document, or another version. */
-    enum el_status (*read)(const char *path, json_t **document_p);
+    bool (*is_one)(const json_t *document); /* of this version; NULL: a run's record with a member `command` */
     void (*title)(const json_t *document, char title[EL_TITLE_BYTES]);
     void (*verdict)(const json_t *document, FILE *out); /* one line without newline */
     void (*print)(const json_t *document, FILE *out);

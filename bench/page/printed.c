@@ -117,21 +117,6 @@ static void traces_verdict(const json_t *document, FILE *out)
 
 /* ---- watch: one trial without steps and tags ---- */
 
-/* A run's record; NULL without that member. */
-static enum el_status read_with(const char *member, const char *path, json_t **document_p)
-{
-    EL_TRY(el_record_read(path, document_p));
-    if (json_is_object(json_object_get(*document_p, member))) return EL_OK;
-    json_decref(*document_p);
-    *document_p = NULL;
-    return EL_OK;
-}
-
-static enum el_status watch_read(const char *path, json_t **document_p)
-{
-    return read_with("watch", path, document_p);
-}
-
 static void watch_title(const json_t *document, char title[EL_TITLE_BYTES])
 {
     const json_t *words = el_json_at(document, "watch.command");
@@ -146,11 +131,6 @@ static void watch_verdict(const json_t *document, FILE *out)
 }
 
 /* ---- a study of commands: trials without steps and tags ---- */
-
-static enum el_status study_read(const char *path, json_t **document_p)
-{
-    return read_with("study", path, document_p);
-}
 
 static void study_title(const json_t *document, char title[EL_TITLE_BYTES])
 {
@@ -171,23 +151,23 @@ static void study_verdict(const json_t *document, FILE *out)
 }
 
 static const struct el_printed_kind kinds[] = {
-    {"explain", "explain.json", "From one step to the other", EL_LIST(&el_figure_explain), el_explain_read,
-     explain_title, explain_verdict, explain_print, NULL},
-    {"comm", "comm.json", "Communication", EL_LIST(&el_figure_wire, &el_figure_pairs), el_wire_read, comm_title,
+    {"explain", "explain.json", "From one step to the other", EL_LIST(&el_figure_explain), el_explain_is, explain_title,
+     explain_verdict, explain_print, NULL},
+    {"comm", "comm.json", "Communication", EL_LIST(&el_figure_wire, &el_figure_pairs), el_wire_is, comm_title,
      comm_verdict, el_wire_print, el_wire_csv},
-    {"regress", "regress.json", "Cell by cell", EL_LIST(NULL), el_answer_read, regress_title, regress_verdict,
+    {"regress", "regress.json", "Cell by cell", EL_LIST(NULL), el_answer_is, regress_title, regress_verdict,
      el_answer_print, NULL},
-    {"verify", "verify.json", "Every mode and model", EL_LIST(NULL), el_verify_read, verify_title, el_verify_say,
+    {"verify", "verify.json", "Every mode and model", EL_LIST(NULL), el_verify_is, verify_title, el_verify_say,
      el_verify_print, NULL},
-    {"recover", "recover.json", "The loss of a rank", EL_LIST(&el_figure_recover), el_recover_read, recover_title,
+    {"recover", "recover.json", "The loss of a rank", EL_LIST(&el_figure_recover), el_recover_is, recover_title,
      recover_verdict, el_recover_print, NULL},
-    {"plan", "plan.json", "More devices", EL_LIST(&el_figure_plan), el_plan_read, plan_title, plan_verdict,
+    {"plan", "plan.json", "More devices", EL_LIST(&el_figure_plan), el_plan_is, plan_title, plan_verdict,
      el_plan_print_sizes, el_plan_csv},
     {"trace-stats", "trace-stats.json", "Who is late, and when", EL_LIST(&el_figure_ranks, &el_figure_lateness),
-     el_traces_document_read, traces_title, traces_verdict, el_traces_print, NULL},
-    {"watch", "results.json", "Process by process", EL_LIST(&el_figure_ranks, &el_figure_watch), watch_read,
-     watch_title, watch_verdict, el_watch_print, NULL},
-    {"study", "results.json", "Launched in turns", EL_LIST(&el_figure_study), study_read, study_title, study_verdict,
+     el_traces_is, traces_title, traces_verdict, el_traces_print, NULL},
+    {"watch", "results.json", "Process by process", EL_LIST(&el_figure_ranks, &el_figure_watch), NULL, watch_title,
+     watch_verdict, el_watch_print, NULL},
+    {"study", "results.json", "Launched in turns", EL_LIST(&el_figure_study), NULL, study_title, study_verdict,
      el_study_print, NULL}};
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -208,6 +188,17 @@ const struct el_printed_kind *el_printed_in(const char *dir)
     return NULL;
 }
 
+/* A run's record, which has no rule of its own, has a member of the kind's name; NULL: it has not. */
+static enum el_status read_kind(const struct el_printed_kind *kind, const char *path, json_t **document_p)
+{
+    if (kind->is_one) return el_read_document(path, kind->is_one, kind->command, document_p);
+    EL_TRY(el_record_read(path, document_p));
+    if (json_is_object(json_object_get(*document_p, kind->command))) return EL_OK;
+    json_decref(*document_p);
+    *document_p = NULL;
+    return EL_OK;
+}
+
 /* Of several kinds in one file that whose document it is; NULL: none. */
 static enum el_status open_printed(const char *dir, const struct el_printed_kind **kind_p, json_t **document_p)
 {
@@ -216,7 +207,7 @@ static enum el_status open_printed(const char *dir, const struct el_printed_kind
     for (size_t k = 0; k < N_KINDS && !*document_p; k++) {
         *kind_p = &kinds[k];
         snprintf(path, sizeof path, "%s/%s", dir, kinds[k].file);
-        if (access(path, F_OK) == 0) EL_TRY(kinds[k].read(path, document_p));
+        if (access(path, F_OK) == 0) EL_TRY(read_kind(&kinds[k], path, document_p));
     }
     return EL_OK;
 }

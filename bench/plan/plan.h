@@ -50,5 +50,5 @@ enum el_status el_plan_sizes(const struct el_options *options, json_t **document
 void el_plan_print(const json_t *document, FILE *out);
 void el_plan_print_sizes(const json_t *document, FILE *out);
 enum el_status el_plan_csv(const void *document, FILE *out);
-enum el_status el_plan_read(const char *path, json_t **document_p); /* a plan.json */
-extern const struct el_figure el_figure_plan;                       /* throughput against devices */
+bool el_plan_is(const json_t *document);      /* a plan.json */
+extern const struct el_figure el_figure_plan; /* throughput against devices */

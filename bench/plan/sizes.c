@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/options/options.h"
@@ -53,14 +52,9 @@ enum el_status el_plan_sizes(const struct el_options *options, json_t **document
     return status;
 }
 
-static bool is_ours(const json_t *document)
+bool el_plan_is(const json_t *document)
 {
     return el_json_is(document, "command", "plan") && el_json_whole(document, "schema") == 1;
-}
-
-enum el_status el_plan_read(const char *path, json_t **document_p)
-{
-    return el_read_document(path, is_ours, "plan", document_p);
 }
 
 enum el_status el_plan_csv(const void *document, FILE *out)

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
 #include "bench/base/text.h"
@@ -18,15 +17,10 @@ static const struct el_column interval_columns[] =
     EL_COLUMNS(EL_TIME("a loss every", 13, "mtbf_s"), EL_TIME("checkpoint every", 17, "interval_s"),
                EL_COUNT("steps", 11, "interval_steps"), EL_FIGURE("lost %", 8, "lost_pct"));
 
-static bool is_recovery(const json_t *document)
+bool el_recover_is(const json_t *document)
 {
     return el_json_is(document, "command", "recover") && json_is_array(json_object_get(document, "events")) &&
            json_is_array(json_object_get(document, "falls")) && json_is_array(json_object_get(document, "intervals"));
-}
-
-enum el_status el_recover_read(const char *path, json_t **document_p)
-{
-    return el_read_document(path, is_recovery, "recover", document_p);
 }
 
 static void say_cost(const json_t *document, FILE *out)

@@ -26,7 +26,7 @@ void el_recovery_costs(const json_t *events, int64_t every, json_t *costs);
 /* Final steps times `step_s`, over the time since the first step; NAN: unfinished. */
 double el_recovery_goodput(const json_t *events, double step_s);
 
-enum el_status el_recover_read(const char *path, json_t **document_p);
+bool el_recover_is(const json_t *document); /* a recover.json */
 void el_recover_print(const json_t *document, FILE *out);
 /* "After the restart losses and weights equal those of the undisturbed job, bit for bit" */
 void el_recover_say_same(const json_t *document, char text[EL_TITLE_BYTES]);

@@ -128,15 +128,10 @@ json_t *el_answer_json(const struct el_regress_set *set)
         EL_KEY("not_judged", set->unjudged ? json_incref(set->unjudged) : json_array()));
 }
 
-static bool is_answer(const json_t *document)
+bool el_answer_is(const json_t *document)
 {
     return json_is_array(json_object_get(document, "cells")) && el_json_text(document, "outcome", NULL) &&
            el_json_whole(document, "schema") == EL_SCHEMA;
-}
-
-enum el_status el_answer_read(const char *path, json_t **document_p)
-{
-    return el_read_document(path, is_answer, "regress", document_p);
 }
 
 /* ---- rows ---- */

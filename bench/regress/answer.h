@@ -3,7 +3,7 @@
  * another (answer.c).
  *
  *     document = el_answer_json(&set);                docs/regress.md has the fields
- *     el_answer_print(document, stdout); ...          also of one that el_answer_read has read
+ *     el_answer_print(document, stdout); ...          also of a regress.json (el_answer_is)
  *
  * Files are written to a temporary name and renamed. Errors: EL_ERR_IO with the path, EL_ERR_HOST_MEMORY. */
 #pragma once
@@ -16,8 +16,8 @@
 
 /* All of it, with every sample. New reference. */
 json_t *el_answer_json(const struct el_regress_set *set);
-/* The record, regress.json. Errors: EL_ERR_INVALID. New reference. */
-enum el_status el_answer_read(const char *path, json_t **document_p);
+/* The record, regress.json. */
+bool el_answer_is(const json_t *document);
 
 /* How each form calls a cell's verdict. */
 struct el_answer_verdict {

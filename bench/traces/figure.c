@@ -2,20 +2,14 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/traces/traces.h"
 
 enum { LABELS_MAX = 12, RANK_LABELS_MAX = 16, ROWS_MAX = 128, COLUMNS_MAX = 256, WIDTH_IN_BARS = 14 };
 
-static bool is_one(const json_t *document)
+bool el_traces_is(const json_t *document)
 {
     return el_json_is(document, "kind", "trace-stats") && el_json_whole(document, "schema") == EL_TRACES_SCHEMA;
-}
-
-enum el_status el_traces_document_read(const char *path, json_t **document_p)
-{
-    return el_read_document(path, is_one, "trace-stats", document_p);
 }
 
 static size_t parts(size_t n, size_t most)

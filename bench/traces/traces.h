@@ -59,8 +59,8 @@ enum el_status el_traces_merge(const struct el_traces *traces, const json_t *job
 /* Nothing where the document has none. */
 void el_traces_print_without(const json_t *document, FILE *out);
 void el_traces_print_merged(const json_t *document, FILE *out);
-/* A document that --out wrote. Errors: EL_ERR_IO, EL_ERR_INVALID. */
-enum el_status el_traces_document_read(const char *path, json_t **document_p);
+/* A document that --out wrote. */
+bool el_traces_is(const json_t *document);
 /* Lateness of each rank in each step; where each rank's step goes, also of a watch's document. */
 extern const struct el_figure el_figure_lateness, el_figure_ranks;
 

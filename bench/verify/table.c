@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
 #include "bench/base/text.h"
@@ -182,12 +181,7 @@ void el_verify_say(const json_t *document, FILE *out)
                 seconds);
 }
 
-static bool is_verification(const json_t *document)
+bool el_verify_is(const json_t *document)
 {
     return json_is_array(json_object_get(document, "cells")) && json_is_integer(json_object_get(document, "checks"));
-}
-
-enum el_status el_verify_read(const char *path, json_t **document_p)
-{
-    return el_read_document(path, is_verification, "verify", document_p);
 }

@@ -62,8 +62,8 @@ size_t el_verify_count(const json_t *cells, const char *status); /* "ok", "faile
 void el_verify_print(const json_t *document, FILE *out);
 /* "All 360 checks passed, in 9 s", without full stop or newline. */
 void el_verify_say(const json_t *document, FILE *out);
-/* Errors: EL_ERR_INVALID: not verify.json. New reference. */
-enum el_status el_verify_read(const char *path, json_t **document_p);
+/* A verify.json. */
+bool el_verify_is(const json_t *document);
 
 /* --disturb: a disturbance of known size, injected into a `run` (and none into its twin), and how it is looked for. */
 enum { EL_FINDING_TEXT_BYTES = 256, EL_DISTURBANCE_ARGUMENTS = 28 };
