@@ -30,12 +30,12 @@ template <typename REAL> struct gradient_terms {
 /* Sums of the stretches; backward also the totals behind them. */
 template <typename REAL> static size_t batch_norm_forward_bytes(const struct el_kernel_args *args)
 {
-    return el_cuda_sum_rows_bytes(args->d[0], 2 * args->d[1]);
+    return el_cuda_sum_rows_bytes(args->d[0], args->d[1], 2);
 }
 
 template <typename REAL> static size_t batch_norm_backward_bytes(const struct el_kernel_args *args)
 {
-    return el_cuda_sum_rows_bytes(args->d[0], 2 * args->d[1]) + static_cast<size_t>(2 * args->d[1]) * sizeof(double);
+    return el_cuda_sum_rows_bytes(args->d[0], args->d[1], 2) + static_cast<size_t>(2 * args->d[1]) * sizeof(double);
 }
 
 template <typename REAL> struct moments {
@@ -149,7 +149,7 @@ template <typename REAL> static enum el_status batch_norm_backward(const struct 
     int64_t n = args->d[0], c = args->d[1];
     const REAL *dy = static_cast<const REAL *>(args->p[0]), *x = static_cast<const REAL *>(args->p[1]);
     const REAL *y = static_cast<const REAL *>(args->p[2]), *saved = static_cast<const REAL *>(args->p[4]);
-    double *total = static_cast<double *>(args->workspace) + el_cuda_stretches(n) * 2 * c;
+    double *total = static_cast<double *>(args->workspace) + el_cuda_stretches(n, c) * 2 * c;
     const struct parameter_gradients<REAL> parameters = {
         saved, c, args->s[0] != 0, total, static_cast<REAL *>(args->p[6]), static_cast<REAL *>(args->p[7])
     };

@@ -4,7 +4,7 @@
  *
  *     struct terms { enum { N = 2 }; __device__ void operator()(int64_t row, int64_t channel, int64_t at, double *) };
  *     struct finish { __device__ void operator()(int64_t channel, const double *sums) };
- *     EL_TRY(channel_sums(args, "op", rows, c, terms, finish));       part: el_cuda_sum_rows_bytes(rows, N * c)
+ *     EL_TRY(channel_sums(args, "op", rows, c, terms, finish));       part: el_cuda_sum_rows_bytes(rows, c, N)
  */
 #pragma once
 
@@ -80,6 +80,7 @@ __device__ static inline void sum_channels(const TERMS &terms, const FINISH &fin
         int64_t tile = item % plan.tiles, stretch = item / plan.tiles, channel = tile * EL_CUDA_WARP + lane;
         int64_t end = stretch_rows * (stretch + 1) < plan.rows ? stretch_rows * (stretch + 1) : plan.rows;
         double sums[N] = {}, values[N];
+        EL_CUDA_UNROLL(4) /* loads ahead of the sums, which stay in their order */
         for (int64_t row = stretch_rows * stretch + warp; row < end && channel < plan.c; row += WARPS_A_BLOCK) {
             terms(row, channel, row * plan.c + channel, values);
             for (int v = 0; v < N; v++) sums[v] += values[v];
@@ -109,7 +110,7 @@ static inline struct channel_sums_plan channel_sums_plan_of(const struct el_kern
     return {rows,
             c,
             tiles,
-            el_cuda_stretches(rows),
+            el_cuda_stretches(rows, c),
             el_cuda_ceil_div(tiles, most),
             static_cast<double *>(args->workspace),
             static_cast<const struct el_cuda_native *>(args->native)->slot};

@@ -37,7 +37,7 @@ static struct el_cuda_conv conv_of(enum el_op_kind op, const struct el_kernel_ar
 static size_t bias_bytes(enum el_op_kind op, const struct el_cuda_conv *conv)
 {
     if (op != EL_OP_CONV1D_BACKWARD_WEIGHTS) return 0;
-    return el_cuda_align(el_cuda_sum_rows_bytes(conv->b * conv->ow, conv->f));
+    return el_cuda_align(el_cuda_sum_rows_bytes(conv->b * conv->ow, conv->f, 1));
 }
 
 static size_t larger(size_t a, size_t b)

@@ -37,17 +37,21 @@ enum el_status el_cuda_bias(const struct el_kernel_args *args, enum el_dtype dty
 enum el_status el_cuda_sum_rows(const struct el_kernel_args *args, enum el_dtype dtype, const void *x, int64_t rows,
                                 int64_t n, bool acc, void *y);
 
-/* Sums over rows take up to 64 stretches in parallel, of at least 64 rows, then add their sums in order. */
-enum { EL_CUDA_STRETCHES_MAX = 64, EL_CUDA_STRETCH_ROWS = 64 };
+/* Sums over rows take stretches in parallel, of at least 64 rows, as many as fill a card with blocks of 32 columns, and
+ * add their sums in order. */
+enum { EL_CUDA_STRETCHES_MAX = 256, EL_CUDA_STRETCH_ROWS = 64, EL_CUDA_SUM_BLOCKS = 2048 };
 
-static inline int64_t el_cuda_stretches(int64_t rows)
+static inline int64_t el_cuda_stretches(int64_t rows, int64_t n)
 {
-    int64_t wanted = el_cuda_ceil_div(rows, EL_CUDA_STRETCH_ROWS), most = EL_CUDA_STRETCHES_MAX;
-    if (wanted < 1) return 1;
-    return wanted < most ? wanted : most;
+    int64_t wanted = el_cuda_ceil_div(rows, EL_CUDA_STRETCH_ROWS);
+    int64_t most = EL_CUDA_SUM_BLOCKS / (el_cuda_ceil_div(n, EL_CUDA_WARP) + 1);
+    if (most > EL_CUDA_STRETCHES_MAX) most = EL_CUDA_STRETCHES_MAX;
+    if (wanted > most) wanted = most;
+    return wanted < 1 ? 1 : wanted;
 }
 
-static inline size_t el_cuda_sum_rows_bytes(int64_t rows, int64_t n)
+/* `values` sums of each of n columns. */
+static inline size_t el_cuda_sum_rows_bytes(int64_t rows, int64_t n, int values)
 {
-    return (size_t)(el_cuda_stretches(rows) * n) * sizeof(double);
+    return (size_t)(el_cuda_stretches(rows, n) * n * values) * sizeof(double);
 }

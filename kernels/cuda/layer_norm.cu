@@ -115,7 +115,7 @@ template <typename REAL> static enum el_status layer_norm_backward(const struct 
 
 template <typename REAL> static size_t layer_norm_backward_bytes(const struct el_kernel_args *args)
 {
-    return el_cuda_sum_rows_bytes(args->d[0], 2 * args->d[1]);
+    return el_cuda_sum_rows_bytes(args->d[0], args->d[1], 2);
 }
 
 EL_CUDA_RUN(layer_norm_forward)

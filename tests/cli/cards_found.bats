@@ -216,3 +216,21 @@ END_OF_PYTHON
     done < <("$EVENLOAD" modes --json | python3 -c 'import json, sys; print(*(row["mode"] for row in json.load(sys.stdin)), sep="\n")' | grep -E "$all")
     [[ $n -eq $of && ! -e wrong ]] || { echo "$n modes" && cat wrong && false; }
 }
+
+@test "a step of gpt with four layers is as many launches as the page says, whatever the batch" {
+    need_cards
+    local batch steps
+    for batch in 2 16; do
+        for steps in 3 5; do
+            rm -rf "report.$steps" out
+            FAKE_CARDS_REPORT=$PWD/report.$steps "$CARDS" run --mode single --devices cuda:1 --model gpt --layers 4 --embed 32 --heads 4 --seq 16 --vocab 60 \
+                --data dummy --batch $batch --steps $steps --warmup 1 --min-time 0 --control none --quiet --timeout 60 --out out >/dev/null
+        done
+        [[ $(($(kernels report.5) - $(kernels report.3))) -eq $((2 * 140)) ]] || show
+    done
+    grep -q 'four layers is 140 kernels' "${BATS_TEST_DIRNAME%/tests/cli}/docs/gpus.md"
+}
+
+kernels() {
+    grep -oP '\d+(?= kernels)' "$1"
+}

@@ -54,13 +54,15 @@ static void test_stretches(void **state)
 {
     const int64_t rows[] = {0, 1, 63, 64, 65, 100, 128, 4095, 4096, 4097, 1000003};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int64_t stretches = el_cuda_stretches(rows[i]);
+        int64_t stretches = el_cuda_stretches(rows[i], i % 2 ? 64 : 5000);
         assert_in_range(stretches, 1, EL_CUDA_STRETCHES_MAX);
         assert_true(stretches * el_cuda_ceil_div(rows[i], stretches) >= rows[i]); /* all rows are in one */
     }
-    assert_int_equal(el_cuda_stretches(64), 1);
-    assert_int_equal(el_cuda_stretches(65), 2);
-    assert_int_equal(el_cuda_sum_rows_bytes(65, 10), 2 * 10 * 8);
+    assert_int_equal(el_cuda_stretches(64, 10), 1);
+    assert_int_equal(el_cuda_stretches(65, 10), 2);
+    assert_int_equal(el_cuda_stretches(INT64_MAX / 2, 64), 256);
+    assert_int_equal(el_cuda_stretches(INT64_MAX / 2, 64 * 1024), 1);
+    assert_int_equal(el_cuda_sum_rows_bytes(65, 10, 3), 2 * 10 * 3 * 8);
 }
 
 /* Columns of 64 MiB at most, but for one sample's. */
