@@ -136,7 +136,7 @@ ALL_TYPES(sum_rows)
 #define WORKSPACE(name, columns)                                                                                       \
     enum el_status el_cuda_##name##_workspace_f32(const struct el_kernel_args *args, struct el_workspace *workspace_p) \
     {                                                                                                                  \
-        *workspace_p = (struct el_workspace){.bytes = el_cuda_sum_rows_bytes(args->d[0], columns, 1)};                   \
+        *workspace_p = (struct el_workspace){.bytes = el_cuda_sum_rows_bytes(args->d[0], columns, 1)};                 \
         return EL_OK;                                                                                                  \
     }                                                                                                                  \
     enum el_status el_cuda_##name##_workspace_f64(const struct el_kernel_args *args, struct el_workspace *workspace_p) \

@@ -42,8 +42,9 @@ for case in sys.argv[1].strip(";").split(";"):
     x = B * T * D
     block = (4 * x + 4 * B * T) // s + (3 + 1 + 4 + 4) * x // n + B * H * T // n
     # The most is in backward: of the head, with what the last norm takes, gives and notes, and the gradient of what it
-    # gives; or of the last block's last layer, with those of the sum, of all of its outputs, and of its inputs.
-    activations = 4 * (L * block + max((3 * x + 2 * B * T) // s, x // s + x + 4 * x // n))
+    # gives; or of the last block's last layer, with those of all of its outputs, which are the sum's where it has all
+    # tokens, and of its inputs.
+    activations = 4 * (L * block + max((3 * x + 2 * B * T) // s, (x // s if s > 1 else 0) + x + 4 * x // n))
     whole = 4 * x
     if by_tokens == "on": # a block gathers 6 times (twice again what forward had gathered) and scatters 4 sums
         sent = (6 * L + 3 + 4 * L + 2) * (n - 1) * whole // n + 2 * (n - 1) * 4 * norms // n
