@@ -180,6 +180,16 @@ static int work(const struct el_options *options, struct watched *watched)
     return exit_status;
 }
 
+/* As our own launcher does. */
+static void set_environment(const char *mode)
+{
+    for (const char *const *row = el_rank_environment(mode); *row; row++) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*row, "="), *row);
+        setenv(name, *row + strlen(name) + 1, 0);
+    }
+}
+
 enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launch_place *place, int *exit_status_p)
 {
     struct watched watched = {.place = place, .timeout_s = options->timeout_s};
@@ -188,8 +198,7 @@ enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launc
     bool first = true; /* a rank that does not meet the others says why */
     pthread_t thread;
     setenv("NO_COLOR", "1", 1); /* mpirun gives its ranks a terminal, wherever its own output goes */
-    if (place->size > 1 && el_mode_cuts(options->train.mode))
-        setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* as el_runner_environment has it */
+    if (place->size > 1) set_environment(options->train.mode);
     EL_TRY(check_size(place->size));
     EL_TRY(begin_watch(&watched, &thread));
     enum el_status status = el_join(place, meeting_s, &bootstrap);

@@ -105,14 +105,33 @@ static bool share_a_card(const struct el_trial *trial, int of_each)
     return false;
 }
 
-const char *const *el_runner_environment(const struct el_trial *trial, const char *given)
+const char *const *el_rank_environment(const char *mode)
 {
-    static const char *const eager[] = {"CUDA_MODULE_LOADING=EAGER", NULL};
+    static const char *const messages[] = {"CUDA_MODULE_LOADING=EAGER", "CUDA_DEVICE_MAX_CONNECTIONS=32", NULL};
+    static const char *const collectives[] = {"NCCL_LAUNCH_ORDER_IMPLICIT=1", NULL};
+    return el_mode_cuts(mode) ? messages : collectives;
+}
+
+static const char *const *environment_of(const struct el_trial *trial)
+{
+    static const char *const threads[] = {"CUDA_MODULE_LOADING=EAGER", NULL};
     struct el_layout layout;
     el_layout_of(&trial->train, trial->procs, &layout);
-    bool apart = el_trial_backend(trial).gpu && !share_a_card(trial, 1);
-    bool waits = layout.n_workers > layout.n_processes || (layout.n_processes > 1 && el_mode_cuts(trial->train.mode));
-    return waits && !given && apart ? eager : NULL;
+    if (!el_trial_backend(trial).gpu) return NULL;
+    if (layout.n_processes > 1) return el_rank_environment(trial->train.mode);
+    return layout.n_workers > layout.n_processes && !share_a_card(trial, 1) ? threads : NULL;
+}
+
+void el_runner_environment(const struct el_trial *trial, const char *(*get)(void *context, const char *name),
+                           const char *list[EL_RANK_VARIABLES])
+{
+    int n = 0;
+    for (const char *const *row = environment_of(trial); row && *row; row++) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*row, "="), *row);
+        if (!get(NULL, name)) list[n++] = *row;
+    }
+    list[n] = NULL;
 }
 
 const char *el_runner_numbered(const struct el_trial *trial, const char *given)
@@ -173,11 +192,13 @@ static enum el_status start(const struct el_runner *runner, const struct el_tria
         if (first - argv == WORDS_MAX) return el_fail(EL_ERR_INTERNAL, "a worker's command has too many words");
         *first++ = (char *)(uintptr_t)*words;
     }
+    const char *environment[EL_RANK_VARIABLES];
+    el_runner_environment(trial, el_launch_getenv, environment);
     struct el_launch_spec spec = {.argv = argv,
                                   .procs = trial->procs,
                                   .by = by,
                                   .log_dir = log_dir,
-                                  .environment = el_runner_environment(trial, getenv("CUDA_MODULE_LOADING")),
+                                  .environment = environment,
                                   .numbered = el_runner_numbered(trial, getenv("NCCL_HOSTID")),
                                   .timeout_s = trial->timeout_s,
                                   .progress = on_tick,

@@ -38,12 +38,17 @@ bool el_runner_may_pass(const json_t *document);
 void el_runner_catch_signals(void);
 bool el_runner_interrupted(void);
 
-/* Additions to the ranks' environment, "NAME=value", ends with NULL; NULL: none. CUDA loads a kernel at its first
- * launch and may then wait for the card under a process-wide lock. With one thread per card in one process (ddp with
- * --procs 1), a collective that waits for another thread's could deadlock; so could two ranks' messages, each of which
- * waits for what the other loads. There all code is loaded at the start, unless `given` (CUDA_MODULE_LOADING, or NULL)
- * is set. */
-const char *const *el_runner_environment(const struct el_trial *trial, const char *given);
+/* What ranks of a mode on GPUs have in their environment, "NAME=value", ends with NULL. CUDA loads a kernel at its
+ * first launch and may then wait for the card: two ranks' messages, each of which waits for what the other loads, would
+ * never end, so that all code is loaded at the start; nor would messages behind each other in a hardware queue, of
+ * which CUDA has 8 a card unless asked for 32. Without messages, NCCL starts the operations of a card's communicators
+ * in the order of the host's calls, which is the same in all ranks. */
+const char *const *el_rank_environment(const char *mode);
+/* For a trial's processes, without those that the user has set. So that one process with a thread per card loads all
+ * code at the start: a collective that waits for another thread's could deadlock. */
+enum { EL_RANK_VARIABLES = 4 };
+void el_runner_environment(const struct el_trial *trial, const char *(*get)(void *context, const char *name),
+                           const char *list[EL_RANK_VARIABLES]);
 /* The same by rank, with the rank's number appended: NCCL accepts ranks on one card if each has its own NCCL_HOSTID.
  * NULL: not needed, or given by the user. */
 const char *el_runner_numbered(const struct el_trial *trial, const char *given);

@@ -26,12 +26,14 @@ static void end_if_stuck(const struct el_job_stuck *stuck, const struct el_devic
 {
     const char *label;
     int64_t since_ns = el_device_issuing(device, &label);
-    double waited_s = 1e-9 * (double)(el_clock_ns() - since_ns);
-    if (since_ns == 0 || waited_s <= stuck->patience_s) return;
+    double waited_s = 1e-9 * (double)(el_clock_ns() - since_ns), patience_s = stuck->patience_s;
+    if (!el_device_is_warm(device) && patience_s < PATIENCE_S)
+        patience_s = PATIENCE_S; /* libraries load their kernels */
+    if (since_ns == 0 || waited_s <= patience_s) return;
     fprintf(stderr,
             "evenload: rank %d: %s: the call that queues '%.100s' did not return within %g s (--comm-timeout): the "
             "card is stuck, or waits for another rank that is\n",
-            el_bootstrap_rank(stuck->bootstrap), el_device_name(device), label, stuck->patience_s);
+            el_bootstrap_rank(stuck->bootstrap), el_device_name(device), label, patience_s);
     _exit(EXIT_STATUS); /* the launcher ends the others */
 }
 

@@ -113,12 +113,13 @@ static const struct variable {
     {"CUDA_MODULE_LOADING", "when CUDA loads the code of kernels; unset: EAGER where one process has threads for "
                             "several GPUs, and where ranks "
                             "send messages (mp, pipeline)"},
-    {"CUDA_DEVICE_MAX_CONNECTIONS",
-     "hardware queues of a GPU, which its streams share; unset: 32. With fewer, messages between ranks are refused"},
+    {"CUDA_DEVICE_MAX_CONNECTIONS", "hardware queues of a GPU, which its streams share; unset: 32 where ranks send "
+                                    "messages; with fewer these are refused"},
     {"CUDA_LAUNCH_BLOCKING",
      "other than 0: several GPUs in one process, and messages between ranks, are refused, as they would hang"},
     {"NVIDIA_TF32_OVERRIDE", "0: NVIDIA's libraries compute nothing in TF32, whatever --precision tf32 says"},
-    {"NCCL_*", "settings of NCCL; the record has those that are set. NCCL_COMM_BLOCKING is always set to 1"},
+    {"NCCL_*", "settings of NCCL; the record has those that are set. NCCL_COMM_BLOCKING is always set to 1, and "
+               "NCCL_LAUNCH_ORDER_IMPLICIT to 1 where ranks have collectives alone and it is not set"},
     {"EVENLOAD_NCCL_DIR", "where evenload's NCCL profiler writes, in any program (docs/comm.md); else evenload-nccl"},
     {"NCCL_HOSTID", "what NCCL takes for the host: ranks that share a GPU need different ones (--comm nccl sets them)"},
     {"NCCL_MULTI_RANK_GPU_ENABLE", "1: NCCL from 2.30 on takes ranks that share a GPU without them"},

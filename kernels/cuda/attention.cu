@@ -234,6 +234,7 @@ __device__ static inline void recompute(struct shared_tiles<REAL> *tiles, struct
             int r = thread_row() + SIDE * i, c = thread_column() + SIDE * j;
             bool seen = r < q.n && (keys < queries || c <= r);
             p->of[i][j] = seen ? exp(p->of[i][j] * from.per_root - saved[r]) : static_cast<REAL>(0);
+            if (!seen) dp->of[i][j] = 0;
         }
 }
 

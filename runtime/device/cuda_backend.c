@@ -84,19 +84,11 @@ static void read_versions(struct el_cuda_device *device)
 }
 
 /* Creates the context if the process has none on the card; the change of used memory is the context's. */
-/* Streams that share a hardware queue wait for each other, and CUDA has 8 queues a card unless told otherwise: two
- * ranks' messages, queued behind each other's, would never end. CUDA reads the variable when it makes a context. */
-static void ask_for_queues(void)
-{
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-}
-
 static enum el_status open_context(struct el_cuda_device *device)
 {
     const struct el_cuda_module *module = device->module;
     const char *uuid = device->identity.uuid;
     device->used_before_bytes = module->used_bytes(uuid);
-    ask_for_queues();
     EL_CUDART_TRY(device->api, device->name, SetDevice, device->ordinal);
     EL_TRY(el_cuda_status(device->api, device->name, "Free", device->api->InitContext()));
     int64_t after = module->used_bytes(uuid);

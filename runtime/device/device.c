@@ -210,6 +210,11 @@ int64_t el_device_issuing(const struct el_device *device, const char **label_p)
     return device->issuing_since_ns;
 }
 
+bool el_device_is_warm(const struct el_device *device)
+{
+    return device->programs_ended > 0;
+}
+
 enum el_status el_device_stream_synchronize(struct el_device *device, int stream)
 {
     const struct el_async_ops *async = device->ops->async;

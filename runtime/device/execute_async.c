@@ -1,5 +1,6 @@
 /* One host thread queues all ops on asynchronous streams and waits only at the end. Waits between streams are events.
- * Host calls (loading) run in their turn, ahead of the device: later copies read host memory before they return. */
+ * Host calls (loading) run in their turn, ahead of the device; what later copies read is left alone until the step's
+ * end, but for copies by way of our own pinned stages. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +169,13 @@ static enum el_status run_task(struct el_program *program, int id, int member, i
     return EL_OK;
 }
 
+/* For whoever looks after calls of CUDA's that do not return. NULL: none is made. */
+static void note_issuing(struct el_device *device, const char *label)
+{
+    if (label) device->issuing = label;
+    device->issuing_since_ns = label ? el_clock_ns() : 0;
+}
+
 /* Host calls are timed by the host's clock, other ops by events. */
 static enum el_status begin_op(struct el_program *program, int id)
 {
@@ -177,6 +185,7 @@ static enum el_status begin_op(struct el_program *program, int id)
     struct el_queue *queue = program->queues[task->queue];
     void *stream = run->streams[task->queue];
     if (queue->stream == EL_STREAM_COMPUTE && queue->tasks[0] == id) EL_TRY(el_inject_begin_step(queue->device));
+    note_issuing(queue->device, program->infos[id].label);
     EL_TRY(el_async_activate(program, queue->device));
     for (int w = 0; w < task->n_waits; w++)
         EL_TRY(async->stream_wait(stream, run->done[program->waits[task->first_wait + w]]));
@@ -197,13 +206,10 @@ static enum el_status end_op(struct el_program *program, int id)
     return run->done[id] ? async->event_record(run->done[id], stream) : EL_OK;
 }
 
-/* For whoever looks after calls that do not return. Host calls have patience of their own. */
-static void note_issuing(struct el_program *program, int id, bool begins)
+/* Host calls, and copies that the host waits for, may take as long as they take. */
+static bool waits(const struct el_task *task)
 {
-    struct el_device *device = device_of(program, id);
-    if (program->tasks[id].kind == EL_TASK_CALL) return;
-    device->issuing = program->infos[id].label;
-    device->issuing_since_ns = begins ? el_clock_ns() : 0;
+    return task->kind == EL_TASK_CALL || (task->kind == EL_TASK_COPY && task->copy_how & EL_COPY_WAITS);
 }
 
 /* One op, or a group's calls: first all waits, then the calls, then the end events, as the last call may enqueue for
@@ -212,8 +218,8 @@ static enum el_status issue(struct el_program *program, const int *ids, int n)
 {
     const struct el_watch *watch = program->watch;
     enum el_status status = EL_OK;
-    note_issuing(program, ids[0], true);
     for (int i = 0; i < n && status == EL_OK; i++) status = begin_op(program, ids[i]);
+    if (waits(&program->tasks[ids[0]])) note_issuing(device_of(program, ids[0]), NULL);
     for (int i = 0; i < n && status == EL_OK; i++) {
         const struct el_op_info *infos = program->infos;
         int at = (int)(ids - program->async->order) + i;
@@ -223,8 +229,9 @@ static enum el_status issue(struct el_program *program, const int *ids, int n)
         bool last = at + 1 == program->n_tasks;
         if (watch) watch->op_end(watch->context, &infos[ids[i]], last ? NULL : &infos[order[at + 1]]);
     }
+    note_issuing(device_of(program, ids[0]), program->infos[ids[0]].label);
     for (int i = 0; i < n && status == EL_OK; i++) status = end_op(program, ids[i]);
-    note_issuing(program, ids[0], false);
+    note_issuing(device_of(program, ids[0]), NULL);
     return status;
 }
 
@@ -314,6 +321,20 @@ static void synchronize(struct el_program *program, bool graph)
     }
 }
 
+static enum el_status launch_graph(struct el_program *program)
+{
+    struct el_device *device = program->queues[0]->device;
+    note_issuing(device, "a step's graph");
+    enum el_status status = el_async_graph_launch(program);
+    note_issuing(device, NULL);
+    return status;
+}
+
+static void count_end(const struct el_program *program)
+{
+    for (int d = 0; d < program->async->n_devices; d++) program->async->devices[d].device->programs_ended++;
+}
+
 enum el_status el_async_execute(struct el_program *program)
 {
     enum el_status status = program->timed ? el_async_spans_open(program) : EL_OK;
@@ -321,7 +342,7 @@ enum el_status el_async_execute(struct el_program *program)
     program->async->queue_ns = 0;
     program->whole.begin_ns = el_clock_ns();
     bool graph = !program->timed && el_async_graph_is_made(program);
-    if (status == EL_OK) status = graph ? el_async_graph_launch(program) : issue_all(program);
+    if (status == EL_OK) status = graph ? launch_graph(program) : issue_all(program);
     program->async->queue_ns += el_clock_ns() - program->whole.begin_ns;
     if (status != EL_OK) el_program_keep_failure(program, status);
     bool watched = program->n_wait_hooks > 0 || atomic_load(&program->failed);
@@ -333,6 +354,7 @@ enum el_status el_async_execute(struct el_program *program)
         call_hooks(program); /* an abort ends streams too */
     program->whole.end_ns = el_clock_ns();
     if (atomic_load(&program->failed)) return el_error_give(&program->run_error);
+    count_end(program);
     if (program->timed) EL_TRY(el_async_spans_read(program));
     return program->wants_graph ? el_async_graph_make(program) : EL_OK;
 }

@@ -25,6 +25,7 @@ struct el_device {
     int64_t taken_bytes;           /* by injected leaks */
     _Atomic(const char *) issuing; /* asynchronous: the op that is being queued, and since when; 0: none is */
     _Atomic int64_t issuing_since_ns;
+    _Atomic int programs_ended;
 };
 
 /* After the buffer has a place. */

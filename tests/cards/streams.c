@@ -49,7 +49,7 @@ cudaStream_t cards_running_stream(void)
 static void await_queue(struct CUstream_st *stream, const struct cards_item *item)
 {
     struct cards_queue *queue = stream->queue;
-    for (int served; queue && (served = atomic_load(&queue->served)) != item->ticket && !cards_is_ending(stream);)
+    for (int served; queue && (served = atomic_load(&queue->served)) - item->ticket < 0 && !cards_is_ending(stream);)
         cards_sleep(&queue->served, served);
 }
 
@@ -208,10 +208,23 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     return cudaSuccess;
 }
 
+/* A stream takes so many items that have not begun; then the caller waits, as on a card. */
+static void await_room(struct CUstream_st *stream)
+{
+    enum { ITEMS_MAX = 1024 };
+    for (int done; !cards_is_ending(stream);) {
+        done = atomic_load(&stream->finished);
+        if (atomic_load(&stream->enqueued) - done < ITEMS_MAX) return;
+        cards_want(stream, done + 1);
+        cards_sleep(&stream->finished, done);
+    }
+}
+
 int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argument), void (*drop)(void *argument),
                        void *argument)
 {
     if (stream->capture) return cards_note(stream, kernel, run, drop, argument);
+    await_room(stream);
     struct cards_item *item = malloc(sizeof *item);
     if (!item) abort();
     *item = (struct cards_item){.run = run, .drop = drop, .argument = argument, .kernel = kernel};

@@ -52,13 +52,11 @@ schedules() {
     FAKE_CARDS_QUEUES=8 CUDA_DEVICE_MAX_CONNECTIONS=1 ends 0 "" --mode tp --devices cuda:4 --procs 4 --mesh dp=2,tp=2
 }
 
-# A kernel that never ends, and the next one's loading waits for it.
+# A kernel that never ends in the second step, and a stream that takes 1,024 items: the host waits to queue more of the step's.
 @test "a rank that is stuck in a call of CUDA's ends the job after --comm-timeout, and says in which op" {
-    export CUDA_MODULE_LOADING=LAZY SECONDS=0
-    FAKE_CARDS_FAIL=stuck:1:1 ends 1 "did not return within 1 s (--comm-timeout): the card is stuck, or waits for another rank" \
-        --mode pipeline --devices cuda:2 --procs 2 --comm-timeout 1
-    FAKE_CARDS_FAIL=stuck:0:1 ends 1 "did not return within 1 s (--comm-timeout): the card is stuck, or waits for another rank" \
-        --mode ddp --devices cuda:2 --comm-timeout 1
+    local SECONDS=0
+    FAKE_CARDS_FAIL=stuck:1:3000 ends 1 "did not return within 1 s (--comm-timeout): the card is stuck, or waits for another rank" \
+        --mode ddp --devices cuda:2 --batch 256 --accumulate 128 --comm-timeout 1
     [[ $SECONDS -lt 15 ]]
 }
 
@@ -67,10 +65,10 @@ schedules() {
     FAKE_CARDS_FAIL=ncclMemAlloc:1:1 ends 1 "cuda:1: nccl memory_take" --mode ddp --devices cuda:2 --comm nccl
 }
 
-@test "NCCL before 2.26: no messages and no meshes, whose communicators might wait for each other; one communicator as before" {
+@test "NCCL before 2.26: no meshes, whose communicators might wait for each other; messages and one communicator as before" {
     export FAKE_CARDS_NCCL=22105
     ends 0 "" --mode ddp --devices cuda:2 --comm nccl
-    ends 2 "need NCCL 2.26 or newer, and this is 2.21.5" --mode pipeline --devices cuda:2 --procs 2 --comm nccl
-    ends 2 "need NCCL 2.26 or newer, and this is 2.21.5" --mode tp --devices cuda:4 --procs 4 --mesh dp=2,tp=2 --comm nccl
-    ends 0 "" --mode pipeline --devices cuda:2 --procs 2 --comm tcp
+    ends 0 "" --mode pipeline --devices cuda:2 --procs 2 --comm nccl
+    ends 2 "a mesh needs NCCL 2.26 or newer, and this is 2.21.5" --mode tp --devices cuda:4 --procs 4 --mesh dp=2,tp=2 --comm nccl
+    ends 0 "" --mode tp --devices cuda:4 --procs 4 --mesh dp=2,tp=2 --comm tcp
 }

@@ -201,33 +201,52 @@ static void the_quota_is_of_the_cpu_controller(void **state)
     assert_true(cores.quota == 0);
 }
 
-/* Threads with cards of their own, whose collectives wait for each other; nobody else, and not against the user. */
-static void kernels_are_loaded_at_once_where_threads_wait_for_each_other(void **state)
+static const char *nothing_set(void *context, const char *name)
 {
+    return NULL;
+}
+
+static const char *loading_set(void *context, const char *name)
+{
+    return strcmp(name, "CUDA_MODULE_LOADING") ? NULL : "LAZY";
+}
+
+static void expect_environment(const struct el_trial *trial, const char *first, const char *second)
+{
+    const char *list[EL_RANK_VARIABLES];
+    el_runner_environment(trial, nothing_set, list);
+    if (!first) assert_null(list[0]);
+    if (first) assert_string_equal(list[0], first);
+    if (first && second) assert_string_equal(list[1], second);
+    if (first && !second) assert_null(list[1]);
+}
+
+/* Threads with cards of their own, whose collectives wait for each other, and ranks whose messages do; nobody else, and
+ * not against the user. */
+static void ranks_have_what_keeps_them_from_waiting_for_each_other(void **state)
+{
+    const char *list[EL_RANK_VARIABLES];
     struct el_trial trial = {.procs = 1, .n_devices = 2, .train = {.mode = "ddp", .n_devices = 2}};
     for (int i = 0; i < 2; i++) trial.devices[i] = (struct el_device_name){.backend = "cuda", .index = i};
-    assert_string_equal(el_runner_environment(&trial, NULL)[0], "CUDA_MODULE_LOADING=EAGER");
-    assert_null(el_runner_environment(&trial, NULL)[1]);
-    assert_null(el_runner_environment(&trial, "LAZY"));
+    expect_environment(&trial, "CUDA_MODULE_LOADING=EAGER", NULL);
+    el_runner_environment(&trial, loading_set, list);
+    assert_null(list[0]);
     trial.procs = 2;
-    assert_null(el_runner_environment(&trial, NULL));
-    trial.procs = 1;
-    snprintf(trial.train.mode, sizeof trial.train.mode, "pipeline"); /* ranks whose messages wait for each other */
-    trial.train.mesh[EL_AXIS_STAGE] = 2;
-    trial.procs = 2;
-    assert_string_equal(el_runner_environment(&trial, NULL)[0], "CUDA_MODULE_LOADING=EAGER");
+    expect_environment(&trial, "NCCL_LAUNCH_ORDER_IMPLICIT=1", NULL);
+    snprintf(trial.train.mode, sizeof trial.train.mode, "pipeline");
+    expect_environment(&trial, "CUDA_MODULE_LOADING=EAGER", "CUDA_DEVICE_MAX_CONNECTIONS=32");
+    el_runner_environment(&trial, loading_set, list);
+    assert_string_equal(list[0], "CUDA_DEVICE_MAX_CONNECTIONS=32");
+    trial.devices[1].index = 0; /* also where ranks share a card */
+    expect_environment(&trial, "CUDA_MODULE_LOADING=EAGER", "CUDA_DEVICE_MAX_CONNECTIONS=32");
     snprintf(trial.train.mode, sizeof trial.train.mode, "ddp");
-    trial.train.mesh[EL_AXIS_STAGE] = 0;
     trial.procs = 1;
-    trial.devices[1].index = 0; /* no NCCL there: host memory */
-    assert_null(el_runner_environment(&trial, NULL));
-    trial.devices[1] = (struct el_device_name){.backend = "cpu", .index = 1};
-    trial.devices[0] = (struct el_device_name){.backend = "cpu"};
-    assert_null(el_runner_environment(&trial, NULL));
-    trial.devices[0] = (struct el_device_name){.backend = "cuda"};
-    trial.devices[1] = (struct el_device_name){.backend = "cuda", .index = 1};
+    expect_environment(&trial, NULL, NULL); /* no NCCL there: host memory */
+    for (int i = 0; i < 2; i++) trial.devices[i] = (struct el_device_name){.backend = "cpu", .index = i};
+    expect_environment(&trial, NULL, NULL);
+    for (int i = 0; i < 2; i++) trial.devices[i] = (struct el_device_name){.backend = "cuda", .index = i};
     snprintf(trial.train.mode, sizeof trial.train.mode, "dp"); /* one thread issues for all */
-    assert_null(el_runner_environment(&trial, NULL));
+    expect_environment(&trial, NULL, NULL);
 }
 
 /* Only by NCCL, and only ranks: devices of one process may share a card. */
@@ -244,6 +263,6 @@ static void ranks_that_share_a_card_count_as_hosts(void **state)
 }
 
 RUN_TESTS(make_folder, remove_folder, the_order_is_of_the_seed, each_trial_once_a_round_and_none_always_first,
-          the_gate_judges, kernels_are_loaded_at_once_where_threads_wait_for_each_other,
+          the_gate_judges, ranks_have_what_keeps_them_from_waiting_for_each_other,
           ranks_that_share_a_card_count_as_hosts, a_gate_that_did_not_run_is_a_refusal, siblings_count_once,
           the_quota_limits, the_quota_is_of_the_cpu_controller)

@@ -127,9 +127,6 @@ enum el_status el_nccl_reserve_word(struct el_nccl_member *member);
 enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
 void el_nccl_memory_close(struct el_nccl_member *member);
 
-/* Splits and links make several communicators on one device: before NCCL 2.26 their operations had to be in one order
- * on the device (NCCL's guide, "Using multiple NCCL communicators concurrently"). Errors: EL_ERR_ABSENT. */
-enum el_status el_nccl_check_several(const struct el_nccl_api *api);
 enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_split *split);
 
 /* open.c: NCCL accepts one member per card on one host. EL_ERR_INVALID with advice where two ranks share one.

@@ -178,18 +178,6 @@ static enum el_status cannot(void *state, enum el_status mine)
     return el_error_give(&cause);
 }
 
-enum el_status el_nccl_check_several(const struct el_nccl_api *api)
-{
-    enum { ENOUGH = 22600 };
-    int version = 0;
-    EL_NCCL_TRY(api, NULL, get_version, &version);
-    if (api->comm_split && version >= ENOUGH) return EL_OK;
-    return el_fail(EL_ERR_ABSENT,
-                   "nccl communicator: several on one GPU need NCCL 2.26 or newer, and this is %d.%d.%d, where their "
-                   "operations may wait for each other for ever: install nvidia-nccl anew, or give --comm tcp",
-                   version / 10000, version / 100 % 100, version % 100);
-}
-
 static void join_whole(struct el_nccl_group *whole, struct el_nccl_group *part)
 {
     part->whole = whole;
@@ -220,6 +208,21 @@ static enum el_status take_place(struct el_nccl_member *member, struct el_comm_s
     return EL_OK;
 }
 
+/* Parts of a mesh use one device at the same time: only from 2.26 on NCCL starts their operations in the host's order
+ * (NCCL_LAUNCH_ORDER_IMPLICIT, which el_rank_environment asks for). */
+static enum el_status check_release(const struct el_nccl_api *api)
+{
+    enum { ENOUGH = 22600 };
+    int version = 0;
+    EL_NCCL_TRY(api, NULL, get_version, &version);
+    if (api->comm_split && version >= ENOUGH) return EL_OK;
+    return el_fail(EL_ERR_ABSENT,
+                   "nccl communicator: a mesh needs NCCL 2.26 or newer, and this is %d.%d.%d, where operations of "
+                   "several communicators may wait for each other for ever: install nvidia-nccl anew, or give "
+                   "--comm tcp",
+                   version / 10000, version / 100 % 100, version % 100);
+}
+
 enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_split *split)
 {
     struct el_nccl_member *member = state;
@@ -227,7 +230,7 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
     void *comm = NULL;
     split->state = NULL;
     split->rank = split->size = 0;
-    EL_TRY(el_nccl_check_several(api));
+    EL_TRY(check_release(api));
     if (mine != EL_OK) return cannot(state, mine);
     EL_TRY(el_nccl_enter(member->group));
     int result = api->comm_split(el_nccl_comm(member), split->color, split->key, &comm);

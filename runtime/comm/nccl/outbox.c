@@ -216,7 +216,8 @@ enum el_status el_nccl_open_mailboxes(void *state, enum el_status mine, const bo
     struct el_nccl_member *member = state;
     struct el_error cause;
     int missing = -1;
-    if (mine == EL_OK) mine = el_nccl_check_several(member->group->api);
+    if (mine == EL_OK && !member->group->api->comm_split)
+        mine = el_fail(EL_ERR_ABSENT, "nccl communicator: messages need NCCL 2.18 or newer");
     if (mine == EL_OK) mine = prepare(member, partners, boxes, bytes);
     if (mine == EL_OK) mine = check_settings(member);
     if (mine == EL_OK) mine = open_ways(member, partners, &missing);
