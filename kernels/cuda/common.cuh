@@ -50,6 +50,7 @@ static enum el_status launch_blocks(const struct el_kernel_args *args, const cha
     cudaStream_t stream = stream_of(args);
     if (blocks == 0) return EL_OK;
 #ifdef EL_CUDA_EMULATED
+    el_emulator_check_restrict(kernel, actual...);
     el_emulator_launch(stream, reinterpret_cast<const void *>(kernel), blocks, EL_CUDA_THREADS,
                        [=] { kernel(actual...); });
 #else

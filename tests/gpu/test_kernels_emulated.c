@@ -6,10 +6,17 @@
 
 #include "kernels/cuda/native.h"
 #include "tests/cards/cards.h"
+#include "tests/gpu/emulator/races.h"
+
+/* A case runs three times: its races are the same in each, and to watch costs more than all else. 0: none is watched.
+ */
+static int watch_each = 1;
 
 static void run_emulated(const struct el_kernel *row, struct el_kernel_args *args, struct outcome *out)
 {
     static struct el_cuda_native native;
+    static int runs;
+    el_races_watch(watch_each && runs++ % watch_each == 0);
     if (!native.cublas) assert_int_equal(el_cuda_native_open_cublas(&native), EL_OK);
     args->native = &native;
     row_run(row, args, out->name);
@@ -23,21 +30,28 @@ enum { MOST_FLOPS = 1000000 };
 enum { MOST_FLOPS = 10000000 };
 #endif
 
+static void check_all(enum el_dtype dtype, double half_ulp)
+{
+    watch_each = 3;
+    assert_true(check_rows(el_kernels_cuda(), dtype, run_emulated, half_ulp, MOST_FLOPS) > CASES / 2);
+    watch_each = 1;
+}
+
 static void test_f32(void **state)
 {
-    assert_true(check_rows(el_kernels_cuda(), EL_F32, run_emulated, 0x1p-24, MOST_FLOPS) > CASES / 2);
+    check_all(EL_F32, 0x1p-24);
 }
 
 /* Twice the roundings of one table: the reference rounds as well. */
 static void test_f64(void **state)
 {
-    assert_true(check_rows(el_kernels_cuda(), EL_F64, run_emulated, 0x1p-52, MOST_FLOPS) > CASES / 2);
+    check_all(EL_F64, 0x1p-52);
 }
 
 /* Convolutions with cuDNN and without are f32's, between casts. */
 static void test_bf16(void **state)
 {
-    assert_true(check_rows(el_kernels_cuda(), EL_BF16, run_emulated, 0x1p-24, MOST_FLOPS) > CASES / 2);
+    check_all(EL_BF16, 0x1p-24);
 }
 
 static void test_many_tensors(void **state)
@@ -47,9 +61,11 @@ static void test_many_tensors(void **state)
 
 static void test_values_of_a_step(void **state)
 {
+    watch_each = 0;
     for (int i = 0; i < 3; i++)
         assert_true(check_step_values(el_kernels_cuda(), (enum el_dtype[]){EL_F32, EL_F64, EL_BF16}[i], run_emulated) >
                     5);
+    watch_each = 1;
 }
 
 static void test_f16(void **state)
@@ -168,6 +184,11 @@ static void test_magnitudes_far_apart(void **state)
     assert_true(sums[0] == 0x1p-60 && sums[1] == 0x1p-1000);
 }
 
+static void test_loops_past_32_bits(void **state)
+{
+    if (el_loops_wrong()) fail_msg("%s", el_loops_wrong());
+}
+
 /* What is empty launches nothing; sums over nothing are 0. */
 static void test_nothing_to_do(void **state)
 {
@@ -275,5 +296,5 @@ static void test_a_convolution_that_cudnn_gives_up(void **state)
 RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_bf16, test_many_tensors, test_values_of_a_step,
           test_f16, test_convolutions_by_cudnn, test_batch_norm_far_from_zero, test_dropout_drops_what_the_cpu_drops,
           test_ids_out_of_range, test_a_gradient_that_is_not_finite_shows, test_magnitudes_far_apart,
-          test_nothing_to_do, test_attention_of_large_scores, test_a_convolution_says_how_it_is_done,
-          test_a_convolution_that_cudnn_gives_up)
+          test_loops_past_32_bits, test_nothing_to_do, test_attention_of_large_scores,
+          test_a_convolution_says_how_it_is_done, test_a_convolution_that_cudnn_gives_up)

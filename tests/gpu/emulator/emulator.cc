@@ -4,7 +4,10 @@
 #include "tests/gpu/emulator/emulator.h"
 
 #include "tests/cards/cards.h"
+#include "tests/gpu/emulator/races.h"
 
+#include <cxxabi.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -23,7 +26,7 @@ namespace
 enum { WARP = 32, THREADS_MAX = 1024, STACK_BYTES = 64 * 1024, CAPABILITY = 75 };
 
 struct barrier {
-    unsigned expected, arrived, generation;
+    unsigned expected, arrived, generation, lanes;
 };
 
 struct fiber {
@@ -45,15 +48,31 @@ struct state {
     void *scheduler_fake_stack;
     struct fiber *running;
     const std::function<void()> *kernel;
+    const void *code;
     unsigned threads, next;
     bool downwards;
-    struct barrier block, warps[THREADS_MAX / WARP];
+    struct barrier block, groups[THREADS_MAX]; /* the latter of lanes that shuffle, at the place of the lowest */
     uint64_t words[THREADS_MAX];
 };
 
 /* A stream's thread has one from its first kernel to its end. */
 thread_local std::unique_ptr<struct state> own;
 __thread struct state *emulator __attribute__((tls_model("initial-exec")));
+
+const char *name_of(const void *code)
+{
+    Dl_info found;
+    int status;
+    if (!dladdr(code, &found) || !found.dli_sname) return "a kernel";
+    const char *name = abi::__cxa_demangle(found.dli_sname, NULL, NULL, &status);
+    return name ? name : found.dli_sname;
+}
+
+[[noreturn]] void fail(const char *words)
+{
+    fprintf(stderr, "emulator: %s: block %u, thread %u: %s\n", name_of(emulator->code), blockIdx.x, threadIdx.x, words);
+    abort();
+}
 
 /* Tells the address sanitizer of the stack that is to be used; nothing without it. */
 void leave_for(void **fake_stack, const void *stack, size_t bytes)
@@ -105,6 +124,7 @@ void to_scheduler(struct fiber *self)
 void to_fiber(struct fiber *next)
 {
     emulator->running = next;
+    el_races_stack = reinterpret_cast<uintptr_t>(next->stack.get()), el_races_stack_bytes = STACK_BYTES;
     leave_for(&emulator->scheduler_fake_stack, next->stack.get(), STACK_BYTES);
     if (next->begun)
         stop(emulator->scheduler, next->place);
@@ -113,14 +133,18 @@ void to_fiber(struct fiber *next)
     arrive(emulator->scheduler_fake_stack, nullptr, nullptr);
 }
 
+void open_barrier(struct barrier *barrier)
+{
+    barrier->arrived = 0;
+    barrier->generation++;
+    if (barrier == &emulator->block) el_races_barrier();
+}
+
 /* The thread that has ended is waited for no longer. */
 void drop_out(struct barrier *barrier)
 {
     barrier->expected--;
-    if (barrier->expected > 0 && barrier->arrived == barrier->expected) {
-        barrier->arrived = 0;
-        barrier->generation++;
-    }
+    if (barrier->expected > 0 && barrier->arrived == barrier->expected) open_barrier(barrier);
 }
 
 void fiber_main(void)
@@ -159,8 +183,7 @@ void wait_at(struct barrier *barrier)
 {
     struct fiber *self = emulator->running;
     if (++barrier->arrived == barrier->expected) {
-        barrier->arrived = 0;
-        barrier->generation++;
+        open_barrier(barrier);
         return;
     }
     self->waits_for = barrier;
@@ -199,16 +222,16 @@ void run_block(void)
 {
     unsigned used = 0;
     emulator->next = 0;
-    emulator->block = {emulator->threads, 0, 0};
-    for (unsigned warp = 0; warp < emulator->threads / WARP; warp++) emulator->warps[warp] = {WARP, 0, 0};
+    emulator->block = {emulator->threads, 0, 0, 0};
+    for (unsigned i = 0; i < emulator->threads; i++) emulator->groups[i] = {0, 0, 0, 0};
+    el_races_block();
     while (emulator->next < emulator->threads) {
         prepare(&emulator->fibers[used]);
         to_fiber(&emulator->fibers[used++]);
     }
     while (!all_idle(used)) {
         if (resume(used)) continue;
-        fprintf(stderr, "emulator: block %u: threads wait at a barrier that others never reach\n", blockIdx.x);
-        abort();
+        fail("threads wait at a barrier that others never reach");
     }
 }
 
@@ -219,15 +242,35 @@ void __syncthreads(void)
     wait_at(&emulator->block);
 }
 
-uint64_t el_emulator_shuffle(uint64_t word, int mask)
+uint64_t el_emulator_shuffle(unsigned lanes, uint64_t word, int mask)
 {
-    unsigned self = threadIdx.x;
-    struct barrier *warp = &emulator->warps[self / WARP];
+    const unsigned self = threadIdx.x, other = self ^ static_cast<unsigned>(mask);
+    if (!(lanes >> self % WARP & 1)) fail("a lane shuffles that its mask does not name");
+    if (!(lanes >> other % WARP & 1)) fail("a lane reads one that its mask does not name");
+    struct barrier *group = &emulator->groups[self / WARP * WARP + static_cast<unsigned>(__builtin_ctz(lanes))];
+    if (group->arrived == 0) group->expected = static_cast<unsigned>(__builtin_popcount(lanes)), group->lanes = lanes;
+    if (group->lanes != lanes) fail("lanes that shuffle name other masks");
     emulator->words[self] = word;
-    wait_at(warp);
-    word = emulator->words[self ^ static_cast<unsigned>(mask)];
-    wait_at(warp);
+    wait_at(group);
+    word = emulator->words[other];
+    wait_at(group);
     return word;
+}
+
+void el_emulator_check_operands(const void *code, const struct el_emulator_operand *operands, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < i; k++) {
+            const struct el_emulator_operand &a = operands[i], &b = operands[k];
+            if (!a.at || a.at != b.at || !(a.is_restrict || b.is_restrict) || !(a.is_written || b.is_written)) continue;
+            fprintf(stderr, "emulator: %s: operands %d and %d are one, and __restrict__\n", name_of(code), k, i);
+            abort();
+        }
+}
+
+void el_races_found(const char *words)
+{
+    fail(words);
 }
 
 namespace
@@ -235,6 +278,7 @@ namespace
 
 struct kernel_launch {
     cudaStream_t stream;
+    const void *code;
     unsigned blocks, threads;
     std::function<void()> kernel;
 };
@@ -244,14 +288,17 @@ void run_blocks(const struct kernel_launch *launch)
     if (!own) own.reset(new struct state());
     emulator = own.get();
     emulator->kernel = &launch->kernel;
+    emulator->code = launch->code;
     emulator->threads = launch->threads;
     emulator->downwards = !emulator->downwards;
     blockDim.x = launch->threads;
     gridDim.x = launch->blocks;
+    if (!launch->stream) el_races_begin();
     for (unsigned i = 0; i < launch->blocks; i++) {
         blockIdx.x = emulator->downwards ? launch->blocks - 1 - i : i;
         run_block();
     }
+    el_races_end();
 }
 
 int run_launch(void *argument)
@@ -271,6 +318,6 @@ void drop_launch(void *argument)
 void el_emulator_launch(void *stream, const void *code, unsigned blocks, unsigned threads,
                         const std::function<void()> &kernel)
 {
-    auto *made = new kernel_launch{static_cast<cudaStream_t>(stream), blocks, threads, kernel};
+    auto *made = new kernel_launch{static_cast<cudaStream_t>(stream), code, blocks, threads, kernel};
     if (cudaLaunchKernel() != 0 || cards_launch(made->stream, code, CAPABILITY, run_launch, drop_launch, made) != 0) drop_launch(made);
 }

@@ -1,7 +1,8 @@
 /* CUDA's words for a plain C++ compiler, so that kernels/cuda runs where there is no GPU: included before every .cu
  * file that the emulator's build compiles. A block's threads are fibers of one host thread and its barriers are real,
  * so that a missing __syncthreads() or a warp that parts before a shuffle is found; memory is the host's, so that the
- * address sanitizer watches every access. What it cannot show: speed, races between blocks, and what the libraries do.
+ * address sanitizer watches every access. Without it the kernels' loads and stores are watched for races (races.cc).
+ * What it cannot show: speed, and what the libraries do.
  */
 #pragma once
 
@@ -9,6 +10,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include <type_traits>
 
 #define EL_CUDA_EMULATED
 #define __global__
@@ -17,6 +19,7 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __shared__ static __thread /* several streams run kernels at once */
+#define __restrict__ const &       /* of a kernel's parameter, so that a launch sees by its type what it promises */
 
 struct el_emulator_index {
     unsigned x;
@@ -32,36 +35,65 @@ void el_emulator_launch(void *stream, const void *code, unsigned blocks, unsigne
 /* Waits for all threads of the block that still run. */
 void __syncthreads(void);
 
-/* The words of lane `lane ^ mask`; waits for all 32 lanes of the warp. */
-uint64_t el_emulator_shuffle(uint64_t word, int mask);
+/* What a kernel is given: an address, or none. */
+struct el_emulator_operand {
+    const void *at;
+    bool is_restrict, is_written;
+};
+template <typename FORMAL, typename ACTUAL> static inline struct el_emulator_operand el_emulator_operand_of(ACTUAL at)
+{
+    if constexpr (std::is_pointer_v<ACTUAL>)
+        return {at, std::is_reference_v<FORMAL>, !std::is_const_v<std::remove_pointer_t<ACTUAL>>};
+    else
+        return {nullptr, false, false};
+}
+
+/* Ends the program where two of them are one address, one is __restrict__, and either may be written. */
+void el_emulator_check_operands(const void *code, const struct el_emulator_operand *operands, int n);
+
+template <typename... FORMAL, typename... ACTUAL>
+static inline void el_emulator_check_restrict(void (*kernel)(FORMAL...), ACTUAL... actual)
+{
+    const struct el_emulator_operand operands[] = {el_emulator_operand_of<FORMAL>(actual)..., {nullptr, false, false}};
+    el_emulator_check_operands(reinterpret_cast<const void *>(kernel), operands, sizeof...(actual));
+}
+
+/* The words of lane `lane ^ mask`; waits for the lanes that `lanes` names, of which both must be. */
+uint64_t el_emulator_shuffle(unsigned lanes, uint64_t word, int mask);
 
 template <typename T> static inline T __shfl_xor_sync(unsigned lanes, T value, int mask)
 {
     static_assert(sizeof(T) <= sizeof(uint64_t), "a shuffle moves up to 64 bits");
     uint64_t word = 0;
-    (void)lanes;
     memcpy(&word, &value, sizeof value);
-    word = el_emulator_shuffle(word, mask);
+    word = el_emulator_shuffle(lanes, word, mask);
     memcpy(&value, &word, sizeof value);
     return value;
 }
 
-template <typename T> static inline T atomicAdd(T *at, T value)
+/* That an atomic is about to change a word: its own loads and stores are not watched. */
+void el_emulator_atomic(const void *at, int bytes);
+#define EL_EMULATOR_ATOMIC template <typename T> __attribute__((no_sanitize("thread"))) static inline T
+
+EL_EMULATOR_ATOMIC atomicAdd(T *at, T value)
 {
+    el_emulator_atomic(at, sizeof *at);
     T before = *at;
     *at = static_cast<T>(before + value);
     return before;
 }
 
-template <typename T> static inline T atomicMin(T *at, T value)
+EL_EMULATOR_ATOMIC atomicMin(T *at, T value)
 {
+    el_emulator_atomic(at, sizeof *at);
     T before = *at;
     *at = value < before ? value : before;
     return before;
 }
 
-template <typename T> static inline T atomicMax(T *at, T value)
+EL_EMULATOR_ATOMIC atomicMax(T *at, T value)
 {
+    el_emulator_atomic(at, sizeof *at);
     T before = *at;
     *at = value > before ? value : before;
     return before;
