@@ -223,7 +223,6 @@ void run_block(void)
     unsigned used = 0;
     emulator->next = 0;
     emulator->block = {emulator->threads, 0, 0, 0};
-    for (unsigned i = 0; i < emulator->threads; i++) emulator->groups[i] = {0, 0, 0, 0};
     el_races_block();
     while (emulator->next < emulator->threads) {
         prepare(&emulator->fibers[used]);

@@ -76,7 +76,6 @@ const char *const words[ACCESSES][2] = {
 template <enum access ACCESS> inline void see(const void *at, size_t bytes)
 {
     struct watch *w = watching;
-    if (!w) return;
     const uintptr_t begin = reinterpret_cast<uintptr_t>(at);
     if (begin - el_races_stack < el_races_stack_bytes) return;
     /* A __shared__ variable is each block's own, so that none has one of an earlier block. */
@@ -132,14 +131,14 @@ void el_races_barrier(void)
 
 void el_emulator_atomic(const void *at, int bytes)
 {
-    see<ATOMIC>(at, static_cast<size_t>(bytes));
+    if (watching) see<ATOMIC>(at, static_cast<size_t>(bytes));
 }
 
 #if !defined __SANITIZE_THREAD__ && !defined CARDS_THREAD_SANITIZER
 #define SEEN(name, access, bytes)                                                                                      \
     extern "C" void __tsan_##name##bytes(const void *at)                                                               \
     {                                                                                                                  \
-        see<access>(at, bytes);                                                                                        \
+        if (watching) see<access>(at, bytes);                                                                          \
     }
 #define SEEN_OF(name, access)                                                                                          \
     SEEN(name, access, 1)                                                                                              \
@@ -149,13 +148,19 @@ void el_emulator_atomic(const void *at, int bytes)
     SEEN(name, access, 16)                                                                                             \
     extern "C" void __tsan_##name##_range(const void *at, size_t bytes)                                                \
     {                                                                                                                  \
-        see<access>(at, bytes);                                                                                        \
+        if (watching) see<access>(at, bytes);                                                                          \
     }
 SEEN_OF(read, READ)
 SEEN_OF(write, WRITE)
 SEEN_OF(unaligned_read, READ)
 SEEN_OF(unaligned_write, WRITE)
-extern "C" void __tsan_init(void) {}
-extern "C" void __tsan_func_entry(void *) {}
-extern "C" void __tsan_func_exit(void) {}
+extern "C" void __tsan_init(void)
+{
+}
+extern "C" void __tsan_func_entry(void *)
+{
+}
+extern "C" void __tsan_func_exit(void)
+{
+}
 #endif
