@@ -319,7 +319,7 @@ $(BUILD)/emulated/%.c.o: EMULATED := $(CC) -std=c11 $(WARN)
 $(EMULATED_KERNELS) $(call emulated,tests/cards/cublas.c tests/cards/cudnn.c tests/gpu/emulator/*.cc): EXTRA += -O1
 $(call emulated,tests/cards/cublas.c): EXTRA += $(if $(SAN),,-O3)
 # Their loads and stores call what tests/gpu/emulator/races.cc has; no library of the sanitizer is linked.
-$(if $(SAN),,$(call emulated,kernels/cuda/*.cu)): EXTRA += -fsanitize=thread
+$(if $(SAN),,$(call emulated,kernels/cuda/*.cu tests/gpu/emulator/planted.cc)): EXTRA += -fsanitize=thread
 # What they define is behind the calls of calls.c.
 CARDS_BEHIND  := $(filter-out %/calls.c.o,$(call emulated,tests/cards/*.c))
 $(CARDS_BEHIND): EXTRA += -include tests/cards/calls.h

@@ -8,6 +8,10 @@
 #include "tests/cards/cards.h"
 #include "tests/gpu/emulator/races.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* A case runs three times: its races are the same in each, and to watch costs more than all else. 0: none is watched.
  */
 static int watch_each = 1;
@@ -25,9 +29,9 @@ static void run_emulated(const struct el_kernel *row, struct el_kernel_args *arg
 /* Products are the emulator's slow loops: what takes long says no more than what is short, and under the address
  * sanitizer it takes six times as long. */
 #ifdef __SANITIZE_ADDRESS__
-enum { MOST_FLOPS = 1000000 };
+enum { MOST_FLOPS = 1000000, FIRST_PLANTED = EL_PLANTED_MASK }; /* it watches for itself, and no races */
 #else
-enum { MOST_FLOPS = 10000000 };
+enum { MOST_FLOPS = 10000000, FIRST_PLANTED = 0 };
 #endif
 
 static void check_all(enum el_dtype dtype, double half_ulp)
@@ -184,6 +188,21 @@ static void test_magnitudes_far_apart(void **state)
     assert_true(sums[0] == 0x1p-60 && sums[1] == 0x1p-1000);
 }
 
+static void test_planted_faults_end_the_program(void **state)
+{
+    for (int planted = FIRST_PLANTED; planted < EL_PLANTED; planted++) {
+        int status = 0;
+        const pid_t child = fork();
+        if (child == 0) {
+            if (!freopen("/dev/null", "w", stderr)) _exit(1);
+            el_planted_run((enum el_planted)planted);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT) fail_msg("planted fault %d is not found", planted);
+    }
+}
+
 static void test_loops_past_32_bits(void **state)
 {
     if (el_loops_wrong()) fail_msg("%s", el_loops_wrong());
@@ -296,5 +315,6 @@ static void test_a_convolution_that_cudnn_gives_up(void **state)
 RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_bf16, test_many_tensors, test_values_of_a_step,
           test_f16, test_convolutions_by_cudnn, test_batch_norm_far_from_zero, test_dropout_drops_what_the_cpu_drops,
           test_ids_out_of_range, test_a_gradient_that_is_not_finite_shows, test_magnitudes_far_apart,
-          test_loops_past_32_bits, test_nothing_to_do, test_attention_of_large_scores,
-          test_a_convolution_says_how_it_is_done, test_a_convolution_that_cudnn_gives_up)
+          test_planted_faults_end_the_program, test_loops_past_32_bits, test_nothing_to_do,
+          test_attention_of_large_scores, test_a_convolution_says_how_it_is_done,
+          test_a_convolution_that_cudnn_gives_up)

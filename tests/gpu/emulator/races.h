@@ -12,6 +12,18 @@ extern "C" {
 /* For a test that runs the same again: whether this thread's next launches are watched. They are if it says nothing. */
 void el_races_watch(bool on);
 
+/* Of planted.cc: kernels whose blocks race, whose threads do, that shuffle where no lane is named, without lanes that
+ * are, and whose operand is another's though __restrict__. */
+enum el_planted {
+    EL_PLANTED_BLOCKS,
+    EL_PLANTED_THREADS,
+    EL_PLANTED_MASK,
+    EL_PLANTED_PART,
+    EL_PLANTED_RESTRICT,
+    EL_PLANTED
+};
+void el_planted_run(enum el_planted planted);
+
 /* Of loops.cc: the macro of a loop that goes wrong beyond 2^31 items; NULL. */
 const char *el_loops_wrong(void);
 
