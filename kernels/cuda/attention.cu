@@ -158,7 +158,8 @@ template <typename REAL, int T>
 __device__ static inline void take_row(REAL *row, int seen, REAL per_root, struct row_state<REAL> *state)
 {
     int lane = static_cast<int>(threadIdx.x) % EL_CUDA_WARP;
-    double largest = static_cast<double>(state->most), sum = 0;
+    REAL before = lane > 0 ? static_cast<REAL>(-INFINITY) : state->most; /* which that lane alone reads and writes */
+    double largest = static_cast<double>(before), sum = 0;
     for (int j = lane; j < seen; j += EL_CUDA_WARP) largest = fmax(largest, static_cast<double>(row[j]));
     REAL most = static_cast<REAL>(warp_max(largest));
     for (int j = lane; j < T; j += EL_CUDA_WARP) {
@@ -167,7 +168,7 @@ __device__ static inline void take_row(REAL *row, int seen, REAL per_root, struc
     }
     sum = warp_sum(sum);
     if (lane > 0) return;
-    state->shrunk = exp((state->most - most) * per_root);
+    state->shrunk = exp((before - most) * per_root);
     state->sum = state->sum * static_cast<double>(state->shrunk) + sum;
     state->most = most;
 }
@@ -281,7 +282,6 @@ __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
         for (int i = 0; i < M; i++)
             if (share.slice == 0 && thread_column() == 0 && thread_row() + SIDE * i < dq.n)
                 from.means[row + thread_row() + SIDE * i] = means[i];
-        __syncthreads();
     }
 }
 

@@ -43,14 +43,12 @@ __device__ static inline bool is_last(unsigned *counter, int64_t of)
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
-        last = atomicAdd(counter, 1u) + 1 == static_cast<unsigned>(of);
-        if (last) *counter = 0;
+        const unsigned most = static_cast<unsigned>(of) - 1;
+        last = atomicInc(counter, most) == most; /* and it is 0 again */
         __threadfence();
     }
     __syncthreads();
-    bool mine = last;
-    __syncthreads(); /* before the next call changes it */
-    return mine;
+    return last;
 }
 
 template <typename FINISH, int N>

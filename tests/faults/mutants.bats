@@ -7,8 +7,8 @@ channel_sums without the first barrier|channel_sums.cuh|first|__syncthreads\(\);
 channel_sums without the last barrier|channel_sums.cuh|last|__syncthreads\(\);|
 max_time without the first barrier|max_time.cu|first|__syncthreads\(\);|
 max_time without the last barrier|max_time.cu|last|__syncthreads\(\);|
-sums of a layer without the first barrier|layer.cu|first|__syncthreads\(\);|
-sums of a layer without the last barrier|layer.cu|last|__syncthreads\(\);|
+attention without the first barrier|attention.cu|first|__syncthreads\(\);|
+attention without the barrier behind its scores|attention.cu|first|(&scores\);\s*)__syncthreads\(\);|\1
 mean_pool without the last barrier|pool.cu|last|__syncthreads\(\);|
 block_sum without the first barrier|common.cuh|first|__syncthreads\(\);|
 block_sum without the last barrier|common.cuh|last|__syncthreads\(\);|

@@ -83,6 +83,14 @@ EL_EMULATOR_ATOMIC atomicAdd(T *at, T value)
     return before;
 }
 
+static inline __attribute__((no_sanitize("thread"))) unsigned atomicInc(unsigned *at, unsigned most)
+{
+    el_emulator_atomic(at, sizeof *at);
+    unsigned before = *at;
+    *at = before >= most ? 0 : before + 1;
+    return before;
+}
+
 EL_EMULATOR_ATOMIC atomicMin(T *at, T value)
 {
     el_emulator_atomic(at, sizeof *at);
@@ -104,7 +112,8 @@ static inline void __threadfence(void)
 {
 }
 
-template <typename T> static inline T __ldcg(const T *at)
+/* Reads what other blocks wrote before a fence and an atomic, which the watch for races does not follow. */
+EL_EMULATOR_ATOMIC __ldcg(const T *at)
 {
     return *at;
 }
