@@ -1,6 +1,7 @@
 /* Causal attention in tiles, as FlashAttention (Dao 2022, Dao 2023): no matrix of all scores is ever in memory. A block
  * takes a tile of rows of one sample's head, and of its output some columns; tiles above the diagonal are left out.
- * Products go through shared memory, 16 x 16 threads with some rows and columns each; sums of rows are in double. */
+ * Products go through shared memory, 16 x 16 threads with some rows and columns each; sums of rows are in double. IO is
+ * the tensors' type, REAL what is computed in: f32 for bf16. */
 #include "kernels/cuda/common.cuh"
 
 static constexpr int SIDE = 16, CHUNK = 32, BLOCKS = 2; /* threads of a tile's rows and columns; columns of a factor at
@@ -20,8 +21,8 @@ template <typename REAL> struct shared_tiles {
 };
 
 /* From a tile's first row on, `n` rows of s values, `step` apart; a tile's rest reads as 0. */
-template <typename REAL> struct tile_rows {
-    REAL *first;
+template <typename IO> struct tile_rows {
+    IO *first;
     int64_t step;
     int n;
 };
@@ -63,30 +64,29 @@ __device__ static inline struct share share_of(struct sizes of, int64_t item)
 }
 
 /* Of x[samples, t, parts, heads, s]: the rows of a tile. */
-template <typename REAL>
-__device__ static inline struct tile_rows<REAL> rows_at(REAL *x, struct sizes of, struct share share, int tile,
-                                                        int parts, int part) {
-    const int T = TILE<REAL>;
+template <int T, typename IO>
+__device__ static inline struct tile_rows<IO> rows_at(IO *x, struct sizes of, struct share share, int tile, int parts,
+                                                      int part) {
     int64_t begin = static_cast<int64_t>(tile) * T, step = parts * of.heads * of.s, left = of.t - begin;
     return {x + (share.sample * of.t + begin) * step + (part * of.heads + share.head) * of.s, step,
             static_cast<int>(left < T ? left : T)};
 }
 
-template <typename REAL, int T>
-__device__ static inline void load_columns(REAL (*to)[CHUNK + 1], struct tile_rows<const REAL> rows, int64_t column,
+template <typename REAL, int T, typename IO>
+__device__ static inline void load_columns(REAL (*to)[CHUNK + 1], struct tile_rows<const IO> rows, int64_t column,
                                            int n)
 {
     EL_CUDA_UNROLL(2)
     for (int at = static_cast<int>(threadIdx.x); at < T * CHUNK; at += EL_CUDA_THREADS) {
         int r = at / CHUNK, c = at % CHUNK;
-        to[r][c] = r < rows.n && c < n ? rows.first[r * rows.step + column + c] : 0;
+        to[r][c] = r < rows.n && c < n ? static_cast<REAL>(rows.first[r * rows.step + column + c]) : 0;
     }
 }
 
 /* sum += x y', of s columns. Begins and ends with all threads together. */
-template <typename REAL, int T>
-__device__ static inline void multiply(struct shared_tiles<REAL> *tiles, struct tile_rows<const REAL> x,
-                                       struct tile_rows<const REAL> y, int64_t s, struct products<REAL, T> *sum)
+template <typename REAL, int T, typename IO>
+__device__ static inline void multiply(struct shared_tiles<REAL> *tiles, struct tile_rows<const IO> x,
+                                       struct tile_rows<const IO> y, int64_t s, struct products<REAL, T> *sum)
 {
     const int M = T / SIDE, ty = thread_row(), tx = thread_column();
     for (int64_t column = 0; column < s; column += CHUNK) {
@@ -102,9 +102,9 @@ __device__ static inline void multiply(struct shared_tiles<REAL> *tiles, struct 
 }
 
 /* sum += p y, or with TRANSPOSED p' y, of T columns of y from `column` on. As above. */
-template <typename REAL, int T, bool TRANSPOSED>
-__device__ static inline void multiply_p(struct shared_tiles<REAL> *tiles, struct tile_rows<const REAL> y,
-                                         int64_t column, int64_t s, struct products<REAL, T> *sum)
+template <typename REAL, int T, bool TRANSPOSED, typename IO>
+__device__ static inline void multiply_p(struct shared_tiles<REAL> *tiles, struct tile_rows<const IO> y, int64_t column,
+                                         int64_t s, struct products<REAL, T> *sum)
 {
     const int M = T / SIDE, ty = thread_row(), tx = thread_column();
     static_assert(CHUNK * (T + 1) <= T * (CHUNK + 1), "rows of y fit where a chunk of a factor was");
@@ -115,7 +115,7 @@ __device__ static inline void multiply_p(struct shared_tiles<REAL> *tiles, struc
         EL_CUDA_UNROLL(2)
         for (int at = static_cast<int>(threadIdx.x); at < CHUNK * T; at += EL_CUDA_THREADS) {
             int k = at / T, c = at % T;
-            rows[k][c] = k < n && c < width ? y.first[(first + k) * y.step + column + c] : 0;
+            rows[k][c] = k < n && c < width ? static_cast<REAL>(y.first[(first + k) * y.step + column + c]) : 0;
         }
         __syncthreads();
         for (int k = 0; k < n && tx < width; k++)
@@ -135,15 +135,15 @@ __device__ static inline void put(struct shared_tiles<REAL> *tiles, const struct
         for (int j = 0; j < M; j++) tiles->p[thread_row() + SIDE * i][thread_column() + SIDE * j] = values->of[i][j];
 }
 
-template <typename REAL, int T>
-__device__ static inline void write(struct tile_rows<REAL> to, int64_t column, int64_t s,
+template <typename REAL, int T, typename IO>
+__device__ static inline void write(struct tile_rows<IO> to, int64_t column, int64_t s,
                                     const struct products<REAL, T> *values)
 {
     const int M = T / SIDE;
     for (int i = 0; i < M; i++)
         for (int j = 0; j < M; j++) {
             int r = thread_row() + SIDE * i, c = thread_column() + SIDE * j;
-            if (r < to.n && column + c < s) to.first[r * to.step + column + c] = values->of[i][j];
+            if (r < to.n && column + c < s) to.first[r * to.step + column + c] = rounded<IO>(values->of[i][j]);
         }
 }
 
@@ -173,23 +173,24 @@ __device__ static inline void take_row(REAL *row, int seen, REAL per_root, struc
     state->most = most;
 }
 
-template <typename REAL>
+template <typename IO>
 __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
-    attention_forward_kernel(struct sizes of, REAL per_root, const REAL *__restrict__ qkv, REAL *__restrict__ y,
-                             REAL *__restrict__ saved)
+    attention_forward_kernel(struct sizes of, typename wide_of<IO>::type per_root, const IO *__restrict__ qkv,
+                             IO *__restrict__ y, typename wide_of<IO>::type *__restrict__ saved)
 {
+    typedef typename wide_of<IO>::type REAL;
     const int T = TILE<REAL>, M = T / SIDE;
     __shared__ struct shared_tiles<REAL> tiles;
     __shared__ struct row_state<REAL> states[T];
     int thread = static_cast<int>(threadIdx.x), warp = thread / EL_CUDA_WARP;
     for (int64_t item = blockIdx.x; item < of.samples * of.heads * of.tiles * of.slices; item += gridDim.x) {
         const struct share share = share_of(of, item);
-        const struct tile_rows<const REAL> q = rows_at(qkv, of, share, share.tile, 3, 0);
+        const struct tile_rows<const IO> q = rows_at<T>(qkv, of, share, share.tile, 3, 0);
         struct products<REAL, T> out;
         if (thread < T) states[thread] = {static_cast<REAL>(-INFINITY), 0, 0};
         for (int k = 0; k <= share.tile; k++) {
             struct products<REAL, T> scores;
-            multiply<REAL, T>(&tiles, q, rows_at(qkv, of, share, k, 3, 1), of.s, &scores);
+            multiply<REAL, T>(&tiles, q, rows_at<T>(qkv, of, share, k, 3, 1), of.s, &scores);
             put<REAL, T>(&tiles, &scores);
             __syncthreads();
             for (int r = warp; r < q.n; r += WARPS_A_BLOCK)
@@ -197,13 +198,13 @@ __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
             __syncthreads();
             for (int i = 0; i < M; i++)
                 for (int j = 0; j < M; j++) out.of[i][j] *= states[thread_row() + SIDE * i].shrunk;
-            multiply_p<REAL, T, false>(&tiles, rows_at(qkv, of, share, k, 3, 2), share.slice * T, of.s, &out);
+            multiply_p<REAL, T, false>(&tiles, rows_at<T>(qkv, of, share, k, 3, 2), share.slice * T, of.s, &out);
         }
         for (int i = 0; i < M; i++)
             for (int j = 0; j < M; j++)
                 out.of[i][j] =
                     static_cast<REAL>(static_cast<double>(out.of[i][j]) / states[thread_row() + SIDE * i].sum);
-        write<REAL, T>(rows_at(y, of, share, share.tile, 1, 0), share.slice * T, of.s, &out);
+        write<REAL, T>(rows_at<T>(y, of, share, share.tile, 1, 0), share.slice * T, of.s, &out);
         if (share.slice == 0 && thread < q.n)
             saved[(share.sample * of.heads + share.head) * of.t + static_cast<int64_t>(share.tile) * T + thread] =
                 static_cast<REAL>(static_cast<double>(states[thread].most) * static_cast<double>(per_root) +
@@ -213,23 +214,26 @@ __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
 }
 
 /* What the backward kernels read. */
-template <typename REAL> struct backward_of {
-    const REAL *dy, *qkv, *saved;
-    REAL *dqkv, *means; /* means[samples, heads, t]: a row's sum of p dp */
+template <typename IO> struct backward_of {
+    typedef typename wide_of<IO>::type REAL;
+    const IO *dy, *qkv;
+    const REAL *saved;
+    IO *dqkv;
+    REAL *means; /* means[samples, heads, t]: a row's sum of p dp */
     REAL per_root;
 };
 
 /* Of a tile of queries and one of keys: p = softmax(q k' / sqrt(s)) and dp = dy v', both 0 where a key is not seen. */
-template <typename REAL, int T>
+template <typename REAL, int T, typename IO>
 __device__ static inline void recompute(struct shared_tiles<REAL> *tiles, struct sizes of, struct share share,
-                                        const struct backward_of<REAL> &from, const REAL *saved, int queries, int keys,
+                                        const struct backward_of<IO> &from, const REAL *saved, int queries, int keys,
                                         struct products<REAL, T> *p, struct products<REAL, T> *dp)
 {
     const int M = T / SIDE;
-    const struct tile_rows<const REAL> q = rows_at(from.qkv, of, share, queries, 3, 0);
-    multiply<REAL, T>(tiles, q, rows_at(from.qkv, of, share, keys, 3, 1), of.s, p);
-    multiply<REAL, T>(tiles, rows_at(from.dy, of, share, queries, 1, 0), rows_at(from.qkv, of, share, keys, 3, 2), of.s,
-                      dp);
+    const struct tile_rows<const IO> q = rows_at<T>(from.qkv, of, share, queries, 3, 0);
+    multiply<REAL, T>(tiles, q, rows_at<T>(from.qkv, of, share, keys, 3, 1), of.s, p);
+    multiply<REAL, T>(tiles, rows_at<T>(from.dy, of, share, queries, 1, 0), rows_at<T>(from.qkv, of, share, keys, 3, 2),
+                      of.s, dp);
     for (int i = 0; i < M; i++)
         for (int j = 0; j < M; j++) {
             int r = thread_row() + SIDE * i, c = thread_column() + SIDE * j;
@@ -247,10 +251,11 @@ __device__ static inline double row_sum(double value)
 }
 
 /* dq = ds k, with ds = p (dp - mean) / sqrt(s): the rows' means first, then the product. */
-template <typename REAL>
+template <typename IO>
 __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
-    attention_queries_kernel(struct sizes of, struct backward_of<REAL> from)
+    attention_queries_kernel(struct sizes of, struct backward_of<IO> from)
 {
+    typedef typename wide_of<IO>::type REAL;
     const int T = TILE<REAL>, M = T / SIDE;
     __shared__ struct shared_tiles<REAL> tiles;
     __shared__ REAL saved[T];
@@ -258,7 +263,7 @@ __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
     for (int64_t item = blockIdx.x; item < of.samples * of.heads * of.tiles * of.slices; item += gridDim.x) {
         const struct share share = share_of(of, item);
         const int64_t row = (share.sample * of.heads + share.head) * of.t + static_cast<int64_t>(share.tile) * T;
-        struct tile_rows<REAL> dq = rows_at(from.dqkv, of, share, share.tile, 3, 0);
+        struct tile_rows<IO> dq = rows_at<T>(from.dqkv, of, share, share.tile, 3, 0);
         struct products<REAL, T> out;
         double sums[M] = {};
         REAL means[M] = {};
@@ -274,7 +279,8 @@ __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
                     }
                 if (pass == 0) continue;
                 put<REAL, T>(&tiles, &p);
-                multiply_p<REAL, T, false>(&tiles, rows_at(from.qkv, of, share, k, 3, 1), share.slice * T, of.s, &out);
+                multiply_p<REAL, T, false>(&tiles, rows_at<T>(from.qkv, of, share, k, 3, 1), share.slice * T, of.s,
+                                           &out);
             }
             for (int i = 0; i < M && pass == 0; i++) means[i] = static_cast<REAL>(row_sum(sums[i]));
         }
@@ -286,10 +292,11 @@ __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
 }
 
 /* dv = p' dy and dk = ds' q, over all queries that see the keys. */
-template <typename REAL>
+template <typename IO>
 __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
-    attention_keys_kernel(struct sizes of, struct backward_of<REAL> from)
+    attention_keys_kernel(struct sizes of, struct backward_of<IO> from)
 {
+    typedef typename wide_of<IO>::type REAL;
     const int T = TILE<REAL>, M = T / SIDE;
     __shared__ struct shared_tiles<REAL> tiles;
     __shared__ REAL saved[T], means[T];
@@ -308,21 +315,21 @@ __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
             }
             recompute<REAL, T>(&tiles, of, share, from, saved, q, share.tile, &p, &dp);
             put<REAL, T>(&tiles, &p);
-            multiply_p<REAL, T, true>(&tiles, rows_at(from.dy, of, share, q, 1, 0), column, of.s, &dv);
+            multiply_p<REAL, T, true>(&tiles, rows_at<T>(from.dy, of, share, q, 1, 0), column, of.s, &dv);
             for (int i = 0; i < M; i++)
                 for (int j = 0; j < M; j++)
                     p.of[i][j] *= (dp.of[i][j] - means[thread_row() + SIDE * i]) * from.per_root;
             put<REAL, T>(&tiles, &p);
-            multiply_p<REAL, T, true>(&tiles, rows_at(from.qkv, of, share, q, 3, 0), column, of.s, &dk);
+            multiply_p<REAL, T, true>(&tiles, rows_at<T>(from.qkv, of, share, q, 3, 0), column, of.s, &dk);
         }
-        write<REAL, T>(rows_at(from.dqkv, of, share, share.tile, 3, 1), column, of.s, &dk);
-        write<REAL, T>(rows_at(from.dqkv, of, share, share.tile, 3, 2), column, of.s, &dv);
+        write<REAL, T>(rows_at<T>(from.dqkv, of, share, share.tile, 3, 1), column, of.s, &dk);
+        write<REAL, T>(rows_at<T>(from.dqkv, of, share, share.tile, 3, 2), column, of.s, &dv);
     }
 }
 
-template <typename REAL> static struct sizes sizes_of(const struct el_kernel_args *args)
+template <typename IO> static struct sizes sizes_of(const struct el_kernel_args *args)
 {
-    const int64_t *d = args->d, T = TILE<REAL>;
+    const int64_t *d = args->d, T = TILE<typename wide_of<IO>::type>;
     return {d[0], d[1], d[2], d[3], el_cuda_ceil_div(d[1], T), el_cuda_ceil_div(d[3], T)};
 }
 
@@ -331,30 +338,29 @@ static unsigned blocks_of(const struct sizes &of)
     return el_cuda_blocks(of.samples * of.heads * of.tiles * of.slices, 1);
 }
 
-template <typename REAL> static REAL per_root(const struct sizes &of)
+template <typename IO> static typename wide_of<IO>::type per_root(const struct sizes &of)
 {
-    return static_cast<REAL>(1 / sqrt(static_cast<double>(of.s)));
+    return static_cast<typename wide_of<IO>::type>(1 / sqrt(static_cast<double>(of.s)));
 }
 
-template <typename REAL> static enum el_status attention_forward(const struct el_kernel_args *args)
+template <typename IO> static enum el_status attention_forward(const struct el_kernel_args *args)
 {
-    const struct sizes of = sizes_of<REAL>(args);
-    return launch_blocks(args, "attention_forward", blocks_of(of), attention_forward_kernel<REAL>, of,
-                         per_root<REAL>(of), static_cast<const REAL *>(args->p[0]), static_cast<REAL *>(args->p[1]),
-                         static_cast<REAL *>(args->p[2]));
+    const struct sizes of = sizes_of<IO>(args);
+    return launch_blocks(args, "attention_forward", blocks_of(of), attention_forward_kernel<IO>, of, per_root<IO>(of),
+                         static_cast<const IO *>(args->p[0]), static_cast<IO *>(args->p[1]),
+                         static_cast<typename wide_of<IO>::type *>(args->p[2]));
 }
 
-template <typename REAL> static enum el_status attention_backward(const struct el_kernel_args *args)
+template <typename IO> static enum el_status attention_backward(const struct el_kernel_args *args)
 {
-    const struct sizes of = sizes_of<REAL>(args);
-    const struct backward_of<REAL> from = {
-        static_cast<const REAL *>(args->p[0]), static_cast<const REAL *>(args->p[1]),
-            static_cast<const REAL *>(args->p[2]), static_cast<REAL *>(args->p[3]),
-            static_cast<REAL *>(args->workspace), per_root<REAL>(of)
+    typedef typename wide_of<IO>::type REAL;
+    const struct sizes of = sizes_of<IO>(args);
+    const struct backward_of<IO> from = {
+        static_cast<const IO *>(args->p[0]), static_cast<const IO *>(args->p[1]), static_cast<const REAL *>(args->p[2]),
+            static_cast<IO *>(args->p[3]), static_cast<REAL *>(args->workspace), per_root<IO>(of)
     };
-    EL_TRY(
-        launch_blocks(args, "attention_backward's queries", blocks_of(of), attention_queries_kernel<REAL>, of, from));
-    return launch_blocks(args, "attention_backward's keys", blocks_of(of), attention_keys_kernel<REAL>, of, from);
+    EL_TRY(launch_blocks(args, "attention_backward's queries", blocks_of(of), attention_queries_kernel<IO>, of, from));
+    return launch_blocks(args, "attention_backward's keys", blocks_of(of), attention_keys_kernel<IO>, of, from);
 }
 
 template <typename REAL> static size_t backward_bytes(const struct el_kernel_args *args)
@@ -364,4 +370,6 @@ template <typename REAL> static size_t backward_bytes(const struct el_kernel_arg
 
 EL_CUDA_RUN(attention_forward)
 EL_CUDA_RUN(attention_backward)
+EL_CUDA_RUN_BF16(attention_forward)
+EL_CUDA_RUN_BF16(attention_backward)
 EL_CUDA_WORKSPACE(attention_backward, backward_bytes)

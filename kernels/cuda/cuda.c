@@ -37,6 +37,7 @@ static const struct el_kernel bf16_own[EL_OP_COUNT] = {
             TAKES_MANY(op),                                                                                            \
             .step_values = op == EL_OP_ADAM ? el_cuda_adam_step_values_f32 : NULL,                                     \
             .workspace = op == EL_OP_LINEAR_BACKWARD_WEIGHTS ? el_cuda_linear_backward_weights_workspace_f32           \
+                         : op == EL_OP_ATTENTION_BACKWARD    ? el_cuda_attention_backward_workspace_f32                \
                          : op == EL_OP_SUM_ROWS              ? el_cuda_sum_rows_workspace_f32                          \
                          : op == EL_OP_SUM_SQUARES           ? el_cuda_sum_squares_workspace_f32                       \
                                                              : NULL},

@@ -54,6 +54,8 @@
     X(EL_OP_LINEAR_FORWARD, linear_forward)                                                                            \
     X(EL_OP_LINEAR_BACKWARD_DATA, linear_backward_data)                                                                \
     X(EL_OP_LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                                          \
+    X(EL_OP_ATTENTION_FORWARD, attention_forward)                                                                      \
+    X(EL_OP_ATTENTION_BACKWARD, attention_backward)                                                                    \
     X(EL_OP_ADD_ROW, add_row)                                                                                          \
     X(EL_OP_SUM_ROWS, sum_rows)                                                                                        \
     X(EL_OP_SCALE, scale)                                                                                              \
