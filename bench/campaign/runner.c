@@ -275,17 +275,20 @@ static enum el_status launch_document(struct launch *launch, json_t **document_p
     return !*document_p && unwritten ? fail_unwritten(launch) : EL_OK;
 }
 
-/* A killed rank explains a failure better than what the others saw. */
+/* A rank that was killed, or that was stuck, explains a failure better than what the others saw. */
 static enum el_status note_end(const struct launch *launch, json_t *document)
 {
     const struct el_launch_result *result = &launch->result;
     bool ok = strcmp(el_json_text(document, "status", "failed"), "ok") == 0;
-    if (result->ok || (!ok && !result->signal)) return EL_OK;
+    bool stuck = result->exit_status == EL_WORKER_STUCK;
+    char reason[REASON_BYTES];
+    if (result->ok || (!ok && !result->signal && !stuck)) return EL_OK;
+    find_reason(launch, reason);
     if (ok)
         json_array_append_new(json_object_get(document, "warnings"),
                               json_sprintf("after its result: %s", result->reason));
     else
-        json_object_set_new(document, "reason", json_string(result->reason));
+        json_object_set_new(document, "reason", json_string(reason));
     if (!ok && result->out_of_memory) json_object_set_new(document, "status", json_string("oom"));
     return el_write_json(document, launch->path);
 }

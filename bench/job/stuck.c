@@ -9,7 +9,7 @@
 #include "bench/trial/trial.h"
 #include "runtime/base/clock.h"
 
-enum { LOOK_NS = 200000000, PATIENCE_S = 60, EXIT_STATUS = 1 };
+enum { LOOK_NS = 200000000, PATIENCE_S = 60 };
 
 struct el_job_stuck {
     struct el_device *const *devices;
@@ -25,16 +25,16 @@ struct el_job_stuck {
 static void end_if_stuck(const struct el_job_stuck *stuck, const struct el_device *device)
 {
     const char *label;
-    int64_t since_ns = el_device_issuing(device, &label);
+    bool first;
+    int64_t since_ns = el_device_issuing(device, &label, &first);
     double waited_s = 1e-9 * (double)(el_clock_ns() - since_ns), patience_s = stuck->patience_s;
-    if (!el_device_is_warm(device) && patience_s < PATIENCE_S)
-        patience_s = PATIENCE_S; /* libraries load their kernels */
+    if (first && patience_s < PATIENCE_S) patience_s = PATIENCE_S;
     if (since_ns == 0 || waited_s <= patience_s) return;
     fprintf(stderr,
             "evenload: rank %d: %s: the call that queues '%.100s' did not return within %g s (--comm-timeout): the "
             "card is stuck, or waits for another rank that is\n",
             el_bootstrap_rank(stuck->bootstrap), el_device_name(device), label, patience_s);
-    _exit(EXIT_STATUS); /* the launcher ends the others */
+    _exit(EL_WORKER_STUCK); /* the launcher ends the others */
 }
 
 static void *watch(void *context)

@@ -80,8 +80,9 @@ enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json
 enum el_status el_job_predict(const struct el_job *job, const struct el_job_devices *devices, bool draw,
                               json_t **prediction_p);
 
-/* Exit statuses for an unwritten result, which is no failed trial. The second: no room, maybe not even for the log. */
-enum { EL_WORKER_CANNOT_WRITE = 74, EL_WORKER_NO_ROOM = 75 };
+/* Exit statuses for an unwritten result, which is no failed trial (the second: no room, maybe not even for the log),
+ * and of a rank that stuck.c ended, whose last words explain what the others saw. */
+enum { EL_WORKER_CANNOT_WRITE = 74, EL_WORKER_NO_ROOM = 75, EL_WORKER_STUCK = 76 };
 
 /* A started process: its arguments from RESULT on, and its result. */
 struct el_worker {

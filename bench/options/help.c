@@ -111,8 +111,7 @@ static const struct variable {
                         "one for ranks that it starts"},
     {"CUDA_VISIBLE_DEVICES", "chooses and orders the GPUs, as for every CUDA program; its first entry is cuda:0"},
     {"CUDA_MODULE_LOADING", "when CUDA loads the code of kernels; unset: EAGER where one process has threads for "
-                            "several GPUs, and where ranks "
-                            "send messages (mp, pipeline)"},
+                            "several GPUs, and where ranks send messages (mp, pipeline)"},
     {"CUDA_DEVICE_MAX_CONNECTIONS", "hardware queues of a GPU, which its streams share; unset: 32 where ranks send "
                                     "messages; with fewer these are refused"},
     {"CUDA_LAUNCH_BLOCKING",

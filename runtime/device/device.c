@@ -204,15 +204,11 @@ void el_device_give_back_stream(struct el_device *device, int stream)
     device->taken[stream] = false;
 }
 
-int64_t el_device_issuing(const struct el_device *device, const char **label_p)
+int64_t el_device_issuing(const struct el_device *device, const char **label_p, bool *first_p)
 {
     *label_p = device->issuing;
+    *first_p = device->issues_first;
     return device->issuing_since_ns;
-}
-
-bool el_device_is_warm(const struct el_device *device)
-{
-    return device->programs_ended > 0;
 }
 
 enum el_status el_device_stream_synchronize(struct el_device *device, int stream)

@@ -147,11 +147,10 @@ int el_device_cores(const struct el_device *device, const int **cores_p);
 void el_device_limit_memory(struct el_device *device, size_t bytes); /* 0: the machine's */
 size_t el_device_memory_limit(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
-/* Since when (el_clock_ns) a thread queues the op `*label_p`, a kernel or a copy, on this asynchronous device; 0: none
- * does. Threads: any; the label is valid while that lasts. */
-int64_t el_device_issuing(const struct el_device *device, const char **label_p);
-/* Whether a program has ended there, so that kernels of the next ones are loaded. Threads: any. */
-bool el_device_is_warm(const struct el_device *device);
+/* Since when (el_clock_ns) a thread is in a call that queues the op `*label_p` on this asynchronous device; 0: in none.
+ * *first_p: in its program's first run, where libraries load kernels. Threads: any; the label is valid while it lasts.
+ */
+int64_t el_device_issuing(const struct el_device *device, const char **label_p, bool *first_p);
 /* How many issued ops `op` or `pause` matched. */
 int64_t el_device_inject_hits(const struct el_device *device);
 /* Mapped for allocations and arenas; exceeds the ledger's peak by the planner's and allocator's overhead. */

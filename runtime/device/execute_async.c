@@ -170,10 +170,16 @@ static enum el_status run_task(struct el_program *program, int id, int member, i
 }
 
 /* For whoever looks after calls of CUDA's that do not return. NULL: none is made. */
-static void note_issuing(struct el_device *device, const char *label)
+static void note_issuing(const struct el_program *program, struct el_device *device, const char *label)
 {
+    device->issues_first = !program->async->has_ended;
     if (label) device->issuing = label;
     device->issuing_since_ns = label ? el_clock_ns() : 0;
+}
+
+static void note_no_call(const struct el_program *program, const int *ids, int n)
+{
+    for (int i = 0; i < n; i++) note_issuing(program, device_of(program, ids[i]), NULL);
 }
 
 /* Host calls are timed by the host's clock, other ops by events. */
@@ -185,7 +191,7 @@ static enum el_status begin_op(struct el_program *program, int id)
     struct el_queue *queue = program->queues[task->queue];
     void *stream = run->streams[task->queue];
     if (queue->stream == EL_STREAM_COMPUTE && queue->tasks[0] == id) EL_TRY(el_inject_begin_step(queue->device));
-    note_issuing(queue->device, program->infos[id].label);
+    note_issuing(program, queue->device, program->infos[id].label);
     EL_TRY(el_async_activate(program, queue->device));
     for (int w = 0; w < task->n_waits; w++)
         EL_TRY(async->stream_wait(stream, run->done[program->waits[task->first_wait + w]]));
@@ -200,6 +206,7 @@ static enum el_status end_op(struct el_program *program, int id)
     const struct el_async_ops *async = async_of(program, id);
     struct el_async_run *run = program->async;
     void *stream = run->streams[program->tasks[id].queue];
+    note_issuing(program, device_of(program, id), program->infos[id].label);
     if (program->timed && !run->begin[id]) program->spans[id].end_ns = el_clock_ns();
     EL_TRY(el_async_activate(program, device_of(program, id)));
     if (program->timed && run->begin[id]) EL_TRY(async->event_record(run->end[id], stream));
@@ -219,7 +226,7 @@ static enum el_status issue(struct el_program *program, const int *ids, int n)
     const struct el_watch *watch = program->watch;
     enum el_status status = EL_OK;
     for (int i = 0; i < n && status == EL_OK; i++) status = begin_op(program, ids[i]);
-    if (waits(&program->tasks[ids[0]])) note_issuing(device_of(program, ids[0]), NULL);
+    if (waits(&program->tasks[ids[0]])) note_no_call(program, ids, n);
     for (int i = 0; i < n && status == EL_OK; i++) {
         const struct el_op_info *infos = program->infos;
         int at = (int)(ids - program->async->order) + i;
@@ -229,9 +236,8 @@ static enum el_status issue(struct el_program *program, const int *ids, int n)
         bool last = at + 1 == program->n_tasks;
         if (watch) watch->op_end(watch->context, &infos[ids[i]], last ? NULL : &infos[order[at + 1]]);
     }
-    note_issuing(device_of(program, ids[0]), program->infos[ids[0]].label);
     for (int i = 0; i < n && status == EL_OK; i++) status = end_op(program, ids[i]);
-    note_issuing(device_of(program, ids[0]), NULL);
+    note_no_call(program, ids, n);
     return status;
 }
 
@@ -324,15 +330,10 @@ static void synchronize(struct el_program *program, bool graph)
 static enum el_status launch_graph(struct el_program *program)
 {
     struct el_device *device = program->queues[0]->device;
-    note_issuing(device, "a step's graph");
+    note_issuing(program, device, "a step's graph");
     enum el_status status = el_async_graph_launch(program);
-    note_issuing(device, NULL);
+    note_issuing(program, device, NULL);
     return status;
-}
-
-static void count_end(const struct el_program *program)
-{
-    for (int d = 0; d < program->async->n_devices; d++) program->async->devices[d].device->programs_ended++;
 }
 
 enum el_status el_async_execute(struct el_program *program)
@@ -354,7 +355,7 @@ enum el_status el_async_execute(struct el_program *program)
         call_hooks(program); /* an abort ends streams too */
     program->whole.end_ns = el_clock_ns();
     if (atomic_load(&program->failed)) return el_error_give(&program->run_error);
-    count_end(program);
+    program->async->has_ended = true;
     if (program->timed) EL_TRY(el_async_spans_read(program));
     return program->wants_graph ? el_async_graph_make(program) : EL_OK;
 }

@@ -25,7 +25,7 @@ struct el_device {
     int64_t taken_bytes;           /* by injected leaks */
     _Atomic(const char *) issuing; /* asynchronous: the op that is being queued, and since when; 0: none is */
     _Atomic int64_t issuing_since_ns;
-    _Atomic int programs_ended;
+    _Atomic bool issues_first; /* the program's first run: libraries load their kernels in it */
 };
 
 /* After the buffer has a place. */
@@ -132,6 +132,7 @@ struct el_async_run {
     struct el_async_device *devices; /* [n_devices] */
     const struct el_device *active;
     int64_t queue_ns;             /* host time to queue the last run, without waiting */
+    bool has_ended;               /* a run has, so that kernels are loaded */
     struct el_async_graph *graph; /* NULL: none (async_graph.c) */
 };
 

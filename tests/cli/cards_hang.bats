@@ -52,11 +52,12 @@ schedules() {
     FAKE_CARDS_QUEUES=8 CUDA_DEVICE_MAX_CONNECTIONS=1 ends 0 "" --mode tp --devices cuda:4 --procs 4 --mesh dp=2,tp=2
 }
 
-# A kernel that never ends in the second step, and a stream that takes 1,024 items: the host waits to queue more of the step's.
+# A kernel that never ends, behind the first runs, which have a minute, and a stream that takes 1,024 items: the host waits to queue more.
 @test "a rank that is stuck in a call of CUDA's ends the job after --comm-timeout, and says in which op" {
     local SECONDS=0
-    FAKE_CARDS_FAIL=stuck:1:3000 ends 1 "did not return within 1 s (--comm-timeout): the card is stuck, or waits for another rank" \
-        --mode ddp --devices cuda:2 --batch 256 --accumulate 128 --comm-timeout 1
+    FAKE_CARDS_FAIL=stuck:1:4100 ends 1 "rank 1: cuda:1: the call that queues" \
+        --mode ddp --devices cuda:2 --batch 96 --accumulate 48 --comm-timeout 1
+    [[ $(json out/results.json 'd["trials"][0]["reason"]') == *"did not return within 1 s (--comm-timeout): the card is stuck"* ]] || show
     [[ $SECONDS -lt 15 ]]
 }
 
