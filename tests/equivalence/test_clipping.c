@@ -122,6 +122,19 @@ static void hold_case(struct el_train_config *config, const char *text, const st
     el_train_result_free(&result);
 }
 
+/* A residual's inputs have one gradient, but in halves: the first would add to what the second reads. */
+static void backward_in_halves_trains_as_one(void **state)
+{
+    struct el_train_config config;
+    struct el_train_result single;
+    assert_true(configure("gpt", "single", 1, 0, LIMIT, &config));
+    train_model(&config, &single);
+    assert_true(configure("gpt", "pipeline", 2, 0, LIMIT, &config));
+    snprintf(config.schedule, sizeof config.schedule, "zero-bubble");
+    hold_case(&config, config.schedule, &single);
+    el_train_result_free(&single);
+}
+
 /* Before any node: what the last one sends may be a sum over the pieces. */
 static void stages_of_pieces_are_cut_anywhere(void **state)
 {
@@ -224,5 +237,6 @@ static void averaged_parameters_clip_each_ranks_gradients(void **state)
     for (int i = 0; i < 2; i++) el_train_result_free(&results[i]);
 }
 
-RUN_TESTS(open_sets, close_sets, every_mode_clips_by_the_whole_models_norm, stages_of_pieces_are_cut_anywhere,
-          pieces_by_tokens_train_as_one, pieces_share_their_state, averaged_parameters_clip_each_ranks_gradients)
+RUN_TESTS(open_sets, close_sets, every_mode_clips_by_the_whole_models_norm, backward_in_halves_trains_as_one,
+          stages_of_pieces_are_cut_anywhere, pieces_by_tokens_train_as_one, pieces_share_their_state,
+          averaged_parameters_clip_each_ranks_gradients)
