@@ -185,6 +185,40 @@ static struct work sequence_work(enum el_op_kind op, const struct el_kernel_args
     }
 }
 
+/* Router: softmax and choice, 5 operations per logit. Experts: only used rows count. SwiGLU: 8 forward, 14 more back.
+ */
+static struct work expert_work(enum el_op_kind op, const struct el_kernel_args *args)
+{
+    const int64_t *d = args->d;
+    const double rows = args->s[1], acc = args->s[0] != 0, logits = (double)(d[0] * d[1] * d[2]);
+    const double choices = (double)(d[0] * d[1] * d[3]), io = (double)(d[1] * d[2]), weights = io * (double)d[3];
+    const double values = (double)(d[0] * d[1]), taken = values * (double)d[2], wide = rows * (double)d[1];
+    switch (op) {
+    case EL_OP_ROUTE_FORWARD:
+        return (struct work){5 * logits, logits + choices, choices};
+    case EL_OP_ROUTE_BACKWARD:
+        return (struct work){9 * logits, 2 * logits + 2 * choices, choices};
+    case EL_OP_ROUTE_PLACE:
+        return (struct work){0, 0, 2 * choices + (double)(d[0] * d[2])};
+    case EL_OP_ROWS_TAKE:
+        return (struct work){0, values + taken, (double)(d[0] * d[2])};
+    case EL_OP_ROWS_GIVE:
+        return (struct work){taken, (1 + acc) * values + taken, (double)(d[0] * d[2])};
+    case EL_OP_GROUPED_FORWARD:
+    case EL_OP_GROUPED_BACKWARD_DATA:
+        return (struct work){2 * rows * io, rows * (double)(d[1] + d[2]) + weights, (double)(d[3] * d[4] * d[5])};
+    case EL_OP_GROUPED_BACKWARD_WEIGHTS:
+        return (struct work){2 * rows * io + acc * weights, rows * (double)(d[1] + d[2]) + (1 + acc) * weights,
+                             (double)(d[3] * d[4] * d[5])};
+    case EL_OP_SWIGLU_FORWARD:
+        return (struct work){8 * wide, 3 * wide + rows, (double)(d[2] * d[3] * d[4])};
+    case EL_OP_SWIGLU_BACKWARD:
+        return (struct work){22 * wide, 5 * wide + 2 * rows, (double)(d[2] * d[3] * d[4])};
+    default:
+        return (struct work){0, 0, 0};
+    }
+}
+
 static struct work element_work(enum el_op_kind op, const struct el_kernel_args *args)
 {
     double n = (double)args->d[0], rn = n * (double)args->d[1], acc = args->s[0] != 0;
@@ -234,7 +268,8 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
 
 struct el_op_cost el_op_cost(enum el_op_kind op, enum el_dtype dtype, const struct el_kernel_args *args)
 {
-    struct work work = element_work(op, args);
+    const bool of_experts = op >= EL_OP_ROUTE_FORWARD && op <= EL_OP_SWIGLU_BACKWARD;
+    struct work work = of_experts ? expert_work(op, args) : element_work(op, args);
     double bytes = work.reals * (double)el_dtype_bytes(dtype) + work.ints * (double)el_dtype_bytes(EL_I32);
     if (op == EL_OP_CAST) bytes += (double)args->d[0] * (double)el_dtype_bytes((enum el_dtype)args->k[0]);
     return (struct el_op_cost){.flops = work.flops, .bytes = bytes};
