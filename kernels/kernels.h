@@ -112,7 +112,7 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     X(EL_OP_GROUPED_FORWARD, grouped_forward)                                                                          \
     /* dy[r,o], w[e,o,i], counts[m,g,e] i32 -> dx[r,i]      d: r i o e m g   s: acc rows                                */\
     X(EL_OP_GROUPED_BACKWARD_DATA, grouped_backward_data)                                                              \
-    /* x[r,i], dy[r,o], counts[m,g,e] i32 -> dw[e,o,i]      d: r i o e m g   s: acc rows                                */\
+    /* x[r,i], dy[r,o], counts[m,g,e] i32 -> dw[e,o,i]      d: r i o e m g   s: acc rows scale (of dw)                  */\
     X(EL_OP_GROUPED_BACKWARD_WEIGHTS, grouped_backward_weights)                                                        \
     /* h[r,c+c], scale[r], counts[m,g,e] i32 -> y[r,c] = scale * silu(h's first c) * (its last c)   d: r c e m g   s: - rows */\
     X(EL_OP_SWIGLU_FORWARD, swiglu_forward)                                                                            \

@@ -195,7 +195,8 @@ static const struct el_option_row before_sizes[] = {
      DEFAULT("0"), RANGE(0, 1e6)},
     {TRAINING, "momentum", "X", AT(REAL, train.momentum), OF_TRIALS, "momentum, of --optimizer momentum",
      DEFAULT("0.9"), RANGE(0, 1)},
-    {TRAINING, "dropout", "X", AT(REAL, train.model.dropout), OF_TRIALS, "dropout rate (textcnn, gpt)", RANGE(0, 0.99)},
+    {TRAINING, "dropout", "X", AT(REAL, train.model.dropout), OF_TRIALS, "dropout rate (textcnn, gpt, moe)",
+     RANGE(0, 0.99)},
     {TRAINING, "recompute", "HOW", AT(SWITCH, train.model.recompute), OF_TRIALS | PLAN,
      "gpt: on: keep the input of each block alone, and compute the block again in backward (activation checkpointing)",
      CHOICES("off|on"), DEFAULT("off")},
@@ -204,6 +205,25 @@ static const struct el_option_row before_sizes[] = {
      "parameters, comma-separated (embedding; conv1,bn1,layer1; fc.bias)"},
     {TRAINING, "max-norm", "X", AT(REAL, train.model.max_norm), OF_TRIALS,
      "maximum L2 norm of the classifier's rows; 0: no limit", DEFAULT("0"), RANGE(0, 1e6)},
+    {TRAINING, "capacity", "X", AT(REAL, train.model.capacity), OF_TRIALS | PLAN,
+     "moe: capacity factor: an expert takes X times a sequence's even share of choices, first choices first; others "
+     "are "
+     "dropped; 0: none is",
+     DEFAULT("0"), RANGE(0, 1e3)},
+    {TRAINING, "aux", "X", AT(REAL, train.model.aux), OF_TRIALS,
+     "moe: coefficient of the load balancing loss, of each sequence and layer (Mixtral's router_aux_loss_coef)",
+     DEFAULT("0.01"), RANGE(0, 1e3)},
+    {TRAINING, "z", "X", AT(REAL, train.model.z), OF_TRIALS, "moe: coefficient of the router z loss (ST-MoE)",
+     DEFAULT("0"), RANGE(0, 1e3)},
+    {TRAINING, "routing", "HOW", AT(TEXT, train.model.routing), OF_TRIALS | PLAN,
+     "moe: where tokens go: learned: by the router; else drawn by seed, step and token, alike in every mode: balanced; "
+     "zipf:S; hot:E: all to that expert first; hot-rank:R: to the experts of that rank; rotate: another hot one in "
+     "each "
+     "step; burst: one hot step in 8; or FILE, with a line of counts for each step, a count for each expert",
+     DEFAULT("learned")},
+    {TRAINING, "placement", "E,E...", AT(TEXT, train.model.placement), OF_TRIALS | PLAN,
+     "moe: the experts' order over ranks: with --routing other than learned expert E and its tokens move to that "
+     "place"},
     {TRAINING, "zero-grad", "HOW", AT(SWITCH, train.keep_grads), OF_TRIALS,
      "gradients between steps: free them, or keep and set to zero", CHOICES("free|keep"), DEFAULT("free")},
     {TRAINING, "foreach", "HOW", AT(CHOICE, train.foreach), OF_TRIALS | PLAN,
@@ -222,11 +242,12 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "bucket-mb", "N", AT(REAL, bucket_mib), OF_MODES, BUCKET_MB, RANGE(0.001, 1e5)},
     {TRAINING, "first-bucket-mb", "N", AT(REAL, first_bucket_mib), OF_TRIALS,
      "the same for the first bucket alone (default: 1, or --bucket-mb if that is given)", RANGE(0.001, 1e5)},
-    {TRAINING, "mesh", "dp=N,pp=N,tp=N,shard=N", AT(TEXT, mesh), OF_MODES,
+    {TRAINING, "mesh", "dp=N,pp=N,tp=N,shard=N,ep=N", AT(TEXT, mesh), OF_MODES,
      "mp, pipeline, tp: copies of the model (dp, by default 1), stages of each copy (pp; not tp), and pieces across "
      "the layers of each stage (tp); zero1, zero2, zero3: shards of the state (shard) in each copy, with stages (pp) "
      "or "
-     "pieces (tp); spmg: dp alone, the number of data-parallel ranks, each with equally many devices (default: "
+     "pieces (tp); ep: copies of the experts (dp), and ranks that share them (ep); spmg: dp alone, the number of "
+     "data-parallel ranks, each with equally many devices (default: "
      "--procs, "
      "or 1)"},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,

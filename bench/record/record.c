@@ -59,6 +59,12 @@ static json_t *model_sizes(const struct el_model_config *model)
     el_json_put(sizes, "classes", json_integer(model->classes));
     el_json_put_real(sizes, "dropout", model->dropout);
     el_json_put_real(sizes, "max_norm", model->max_norm);
+    if (!el_model_find(model->name)->experts) return sizes;
+    el_json_put_real(sizes, "capacity", model->capacity);
+    el_json_put_real(sizes, "aux", model->aux);
+    el_json_put_real(sizes, "z", model->z);
+    el_json_put(sizes, "routing", el_json_string(*model->routing ? model->routing : "learned"));
+    el_json_put(sizes, "placement", el_json_string(model->placement));
     return sizes;
 }
 

@@ -45,6 +45,8 @@ static void sort_places(const struct el_kernel_args *args, const int32_t *counts
 
 #else
 
+#include "kernels/reference/sums.h"
+
 /* The best `k` of key[e]: the largest, the first of equals. Overwrites keys. */
 static void LOCAL(choose)(double *key, int64_t e, int64_t k, int32_t *chosen)
 {
@@ -215,15 +217,27 @@ enum el_status NAME(grouped_backward_data)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
+static void LOCAL(add_weights)(const struct el_kernel_args *args, const struct el_expert_group *group, int acc)
+{
+    const int64_t in = args->d[1], out = args->d[2];
+    const REAL *x = (const REAL *)args->p[0] + group->first * in, *dy = (const REAL *)args->p[1] + group->first * out;
+    REAL *dw = (REAL *)args->p[3] + group->expert * in * out;
+    for (int64_t o = 0; o < out; o++)
+        for (int64_t i0 = 0; i0 < in; i0 += EL_REFERENCE_BLOCK) {
+            double sum[EL_REFERENCE_BLOCK] = {0};
+            const int64_t n = in - i0 < EL_REFERENCE_BLOCK ? in - i0 : EL_REFERENCE_BLOCK;
+            for (int64_t r = 0; r < group->n; r++)
+                for (int64_t j = 0; j < n; j++) sum[j] += (double)dy[r * out + o] * (double)x[r * in + i0 + j];
+            for (int64_t j = 0; j < n; j++) sum[j] *= args->s[2];
+            LOCAL(put)(sum, n, acc, dw + o * in + i0);
+        }
+}
+
 enum el_status NAME(grouped_backward_weights)(const struct el_kernel_args *args)
 {
-    const REAL *x = args->p[0], *dy = args->p[1];
-    REAL *dw = args->p[3];
     const struct el_experts all = el_experts(args->p[2], &args->d[3], args->d[0]);
-    const int64_t in = args->d[1], out = args->d[2];
     for (struct el_expert_group group = {0}; el_experts_next(&all, &group);)
-        EL_TRY(LOCAL(product)(args, &group, NAME(linear_backward_weights), x + group.first * in, dy + group.first * out,
-                              dw + group.expert * in * out, 2, group.part > 0 || args->s[0] != 0));
+        LOCAL(add_weights)(args, &group, group.part > 0 || args->s[0] != 0);
     return EL_OK;
 }
 

@@ -154,9 +154,16 @@ struct el_reducer {
     struct el_used_map *map; /* NULL: unused parameters are a failure */
 };
 
-static bool is_frozen(const struct el_reducer *reducer, int p)
+static bool has_no_place(const struct el_reducer *reducer, int p)
 {
-    return reducer->spec.shard->graph->params[p].frozen;
+    const struct el_param *param = &reducer->spec.shard->graph->params[p];
+    const enum el_reducer_of own = param->slice.of ? EL_REDUCER_OF_SLICES : EL_REDUCER_OF_WHOLE;
+    return param->frozen || (reducer->spec.of != EL_REDUCER_OF_ALL && reducer->spec.of != own);
+}
+
+bool el_reducer_takes(const struct el_reducer *reducer, int p)
+{
+    return !has_no_place(reducer, p);
 }
 
 static enum el_status make_arrays(struct el_reducer *reducer)
@@ -170,7 +177,7 @@ static enum el_status make_arrays(struct el_reducer *reducer)
     if (!reducer->order || !reducer->slots || !reducer->placed || !reducer->buckets || !reducer->arrived)
         return el_fail_errno("a reducer of %d parameters", reducer->n_params);
     for (int p = 0; p < reducer->n_params; p++)
-        if (!is_frozen(reducer, p)) reducer->order[reducer->n_order++] = p;
+        if (!has_no_place(reducer, p)) reducer->order[reducer->n_order++] = p;
     return EL_OK;
 }
 
@@ -433,7 +440,7 @@ static void put_zeros(struct el_reducer *reducer)
 {
     const struct el_shard *shard = reducer->spec.shard;
     for (int p = 0; p < reducer->n_params; p++) {
-        if (is_frozen(reducer, p) || el_graph_uses_param(shard->graph, p)) continue;
+        if (has_no_place(reducer, p) || el_graph_uses_param(shard->graph, p)) continue;
         el_shard_issue_fill_as(shard, reducer->program, EL_PHASE_REDUCE, "no gradient",
                                el_config_reduced(shard->config), el_reducer_place(reducer, p),
                                el_param_count(shard->graph, p), 0);
@@ -473,7 +480,7 @@ void el_reducer_finish(struct el_reducer *reducer)
     launch_complete(reducer);
     reducer->unfinished = reducer->next_bucket < reducer->n_buckets;
     for (int p = 0, i = reducer->n_ready; p < reducer->n_params && spec->unused == EL_UNUSED_STATIC; p++)
-        if (!reducer->arrived[p] && !is_frozen(reducer, p)) reducer->order[i++] = p;
+        if (!reducer->arrived[p] && !has_no_place(reducer, p)) reducer->order[i++] = p;
     if (spec->end == EL_REDUCER_FIRST && el_comm_rank(spec->comm) > 0) return;
     for (const struct bucket *b = reducer->buckets; b < reducer->buckets + reducer->next_bucket; b++) {
         el_program_wait(reducer->program, spec->shard->device, EL_STREAM_COMPUTE, b->reduced_op);

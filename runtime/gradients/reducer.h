@@ -44,11 +44,15 @@ enum el_reducer_end {
     EL_REDUCER_FIRST /* the first of `comm` all, others none */
 };
 
+/* Which parameters it sums; others have no place. */
+enum el_reducer_of { EL_REDUCER_OF_ALL, EL_REDUCER_OF_WHOLE, EL_REDUCER_OF_SLICES };
+
 struct el_reducer_spec {
     const struct el_shard *shard;
     struct el_comm *comm;
     struct el_comm *across; /* NULL: `comm` has all members */
     enum el_reducer_end end;
+    enum el_reducer_of of;
     bool average; /* means instead of sums; with `across` over its members only */
     bool views;   /* gradients are written in the buckets */
     enum el_reducer_unused unused;
@@ -67,6 +71,9 @@ enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits
 enum el_status el_reducer_group_round(struct el_reducer *reducer, int round);
 /* A parameter's place in its bucket until the next grouping; undefined contents after a grouping. */
 struct el_view el_reducer_place(const struct el_reducer *reducer, int param);
+
+/* Whether it sums a parameter, unless that is frozen. */
+bool el_reducer_takes(const struct el_reducer *reducer, int param);
 
 void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads);
 /* This member's own elements of a gradient at the end: [*first_p, *first_p + *count_p), maybe none. */

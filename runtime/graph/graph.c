@@ -11,6 +11,7 @@ const struct el_axis_row *el_axis_row(enum el_axis axis)
         [EL_AXIS_STAGE] = {"stage", "pp", "a piece of the model, cut along its depth", false},
         [EL_AXIS_TENSOR] = {"tensor", "tp", "a piece of each layer, cut across", true},
         [EL_AXIS_SHARD] = {"shard", "shard", "a part of each global batch, and a range of the state", true},
+        [EL_AXIS_EXPERT] = {"expert", "ep", "a part of each global batch, and some of each layer's experts", true},
     };
     return &rows[axis];
 }
@@ -63,6 +64,15 @@ enum el_status el_graph_create(struct el_graph **graph_p)
     return EL_OK;
 }
 
+void el_routing_close(struct el_routing *routing)
+{
+    if (!routing) return;
+    free(routing->table);
+    free(routing->single);
+    free(routing->expected);
+    free(routing);
+}
+
 void el_graph_destroy(struct el_graph *graph)
 {
     if (!graph) return;
@@ -72,6 +82,7 @@ void el_graph_destroy(struct el_graph *graph)
     free(graph->buffers);
     free(graph->inputs);
     free(graph->outputs);
+    el_routing_close(graph->routing);
     free(graph);
 }
 
@@ -216,9 +227,10 @@ static int add_node(struct el_graph *graph, const struct el_node_type *type, con
     enum el_status status = type->shape(graph, node, shapes);
     if (status != EL_OK) return keep(graph, status);
     for (int i = 0; i < node->n_outputs; i++) {
-        node->outputs[i] = add_tensor(graph, name, dtype, &shapes[i], node->index);
+        node->outputs[i] = add_tensor(graph, name, type->ids & 1U << i ? EL_I32 : dtype, &shapes[i], node->index);
         if (node->outputs[i] < 0) return -1;
-        graph->tensors[node->outputs[i]].requires_grad = needs_backward(graph, node);
+        struct el_tensor *output = &graph->tensors[node->outputs[i]];
+        output->requires_grad = output->is_float && needs_backward(graph, node);
     }
     graph->n_nodes++;
     return node->outputs[0];
@@ -290,7 +302,7 @@ int el_graph_freeze(struct el_graph *graph, const char *name)
         n++;
     }
     for (int t = 0; t < graph->n_tensors; t++)
-        if (graph->tensors[t].producer >= 0)
+        if (graph->tensors[t].producer >= 0 && graph->tensors[t].is_float)
             graph->tensors[t].requires_grad = needs_backward(graph, &graph->nodes[graph->tensors[t].producer]);
     return n;
 }

@@ -22,7 +22,7 @@
  * along one axis alone are a group, with its own communicator (worlds.h) except along stages, which send messages among
  * all workers. */
 
-enum el_axis { EL_AXIS_DATA, EL_AXIS_STAGE, EL_AXIS_TENSOR, EL_AXIS_SHARD, EL_AXIS_COUNT };
+enum el_axis { EL_AXIS_DATA, EL_AXIS_STAGE, EL_AXIS_TENSOR, EL_AXIS_SHARD, EL_AXIS_EXPERT, EL_AXIS_COUNT };
 
 struct el_axis_row {
     const char *name; /* in records: "data" */
@@ -136,6 +136,11 @@ struct el_node_attributes {
     int64_t window;      /* max_pool: height and width */
     int64_t stride, pad; /* conv2d, max_pool: for height and width */
     int64_t heads;       /* attention: in this node */
+    int64_t layer;       /* route: its number among the model's routers */
+    /* Of experts: tokens of a sample; experts in all; choices of a token; a sample's choices that an expert takes (0:
+     * all). */
+    int64_t tokens, experts, choices, capacity;
+    double aux, z; /* route: the auxiliary loss's coefficient, and the router z loss's */
     enum el_across across;
 };
 
@@ -161,6 +166,17 @@ enum el_node_takes {
     EL_TAKES_ANY /* no casts; the output has the inputs' widest type */
 };
 
+/* Routing on purpose (models/routing.c): a table's row per step, rows in turn; or each token's choices in turn. */
+struct el_routing {
+    bool balanced;
+    int64_t rows, experts;
+    double *table;    /* [rows, experts]: weights of a draw; NULL if balanced */
+    float *single;    /* the same */
+    double *expected; /* [experts]: choices of a token, on average over rows; they sum up to the choices of a token */
+};
+
+void el_routing_close(struct el_routing *routing); /* NULL is legal */
+
 /* A kind of node. Hooks issue ops through pass.h. Backward: begin, weights, inputs; split by a schedule: begin and
  * inputs, weights later. */
 struct el_node_type {
@@ -179,6 +195,8 @@ struct el_node_type {
     /* Optional; default: no parameters, or backward_inputs gives their gradients. */
     void (*backward_weights)(struct el_pass *pass, const struct el_node *node);
     unsigned keeps; /* EL_KEEPS_... for backward, also of a node that rectifies */
+    unsigned reads; /* bits of inputs that EL_KEEPS_INPUT means; 0: the first one */
+    unsigned ids;   /* bits of outputs that are int32, not the first one */
     /* Optional; default: nothing. Values for backward besides tensors (positions of maxima). */
     struct el_kept (*kept)(const struct el_graph *graph, const struct el_node *node);
     /* Optional; default: false. Gradients become ready in reverse order of parameters. PyTorch's Linear: bias, then
@@ -221,6 +239,10 @@ struct el_graph {
     struct el_slice class_slice; /* the classes in its output; of 0: all */
     /* Tensor parallelism: piece `piece` of n_pieces; 0: not cut. */
     int piece, n_pieces;
+    /* Expert parallelism: this rank's experts are the range number `expert_rank` of n_expert_ranks; 0: it has all. */
+    int expert_rank, n_expert_ranks;
+    struct el_routing *routing; /* how tokens are sent on purpose; NULL: by the router. A part borrows its model's */
+    const struct el_routing *lent_routing;
     enum el_precision precision; /* set before building */
     /* Sequence parallelism (Korthikanti et al., "Reducing Activation Recomputation", 2022): between cut layers a piece
      * has 1/n of the tokens: of [b, t, ...] the rows [piece b t / n, ...) of b t, so that the pieces in order are the
@@ -233,7 +255,8 @@ struct el_graph {
 
 extern const struct el_node_type el_node_embedding, el_node_conv1d, el_node_linear, el_node_max_time, el_node_concat,
     el_node_dropout, el_node_conv2d, el_node_batch_norm, el_node_max_pool, el_node_mean_pool, el_node_layer_norm,
-    el_node_gelu, el_node_attention, el_node_residual, el_node_shift, el_node_cast;
+    el_node_gelu, el_node_attention, el_node_residual, el_node_shift, el_node_cast, el_node_route, el_node_dispatch,
+    el_node_grouped, el_node_swiglu, el_node_combine;
 
 enum el_status el_graph_create(struct el_graph **graph_p);
 void el_graph_destroy(struct el_graph *graph); /* NULL is legal */
@@ -298,5 +321,7 @@ unsigned el_graph_keeps(const struct el_graph *graph, const struct el_node *node
  * -1: none. */
 int el_graph_again_from(const struct el_graph *graph, const struct el_node *node);
 int el_graph_again_at(const struct el_graph *graph, const struct el_node *node);
+/* Rows of this rank's experts in a step, on average, as far as routing tells. */
+double el_experts_expected(const struct el_graph *graph, const struct el_node *node, int64_t batch);
 int64_t el_graph_param_count(const struct el_graph *graph);
 int64_t el_graph_trained_count(const struct el_graph *graph);

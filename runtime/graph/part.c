@@ -39,6 +39,9 @@ static void copy_head(struct el_graph *graph, const struct el_graph *model)
     graph->class_slice = model->class_slice;
     graph->piece = model->piece;
     graph->n_pieces = model->n_pieces;
+    graph->expert_rank = model->expert_rank;
+    graph->n_expert_ranks = model->n_expert_ranks;
+    graph->lent_routing = model->routing ? model->routing : model->lent_routing;
     graph->precision = model->precision;
     graph->by_tokens = model->by_tokens;
 }

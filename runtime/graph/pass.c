@@ -283,7 +283,7 @@ static int communicate(struct el_pass *pass, const struct el_node *node, enum el
     struct el_comm *comm = pass_group(pass, axis);
     int id = -1;
     if (!comm) return id;
-    op->dtype = pass_dtype(pass, node);
+    if (op->dtype != EL_I32) op->dtype = pass_dtype(pass, node);
     op->label = node->name;
     op->phase = EL_PHASE_COMM;
     el_comm_issue(comm, pass->program, op, &id);
@@ -294,6 +294,23 @@ void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum 
 {
     op->join = true;
     communicate(pass, node, axis, op);
+}
+
+struct el_view el_pass_scratch(struct el_pass *pass, size_t bytes, const char *name)
+{
+    return pass_alloc(pass, EL_TAG_WORKSPACE, bytes, name);
+}
+
+void el_pass_free(struct el_pass *pass, struct el_view scratch)
+{
+    el_program_free(pass->program, scratch.buffer);
+}
+
+void el_pass_bring(struct el_pass *pass, const struct el_node *node, const void *from, size_t bytes, struct el_view to)
+{
+    el_program_copy(pass->program, pass->spec.device, pass->spec.stream,
+                    &(struct el_op_head){.label = node->name, .phase = EL_PHASE_H2D}, to,
+                    el_view_host((void *)(uintptr_t)from), bytes, NULL);
 }
 
 static struct el_view room_for_whole(struct el_pass *pass, const struct el_node *node, enum el_tag tag, int64_t count)
@@ -457,10 +474,11 @@ static void find_uses(struct el_pass *pass)
         const struct el_node *node = &graph->nodes[n];
         const unsigned keeps = el_graph_keeps(graph, node);
         const bool again = node->segment && el_graph_again_at(graph, node) >= n;
+        const unsigned read = node->type->reads ? node->type->reads : 1;
         for (int i = 0; i < node->n_inputs; i++) {
             struct value *input = &values[node->inputs[i]];
             input->last_forward = n;
-            if ((keeps & EL_KEEPS_INPUT && i == 0) || (again && !input->segment))
+            if ((keeps & EL_KEEPS_INPUT && read & 1U << i) || (again && !input->segment))
                 input->last_inputs = lower(input->last_inputs, n);
             if (keeps & EL_KEEPS_INPUT_FOR_WEIGHTS) input->last_weights = lower(input->last_weights, n);
         }

@@ -31,6 +31,8 @@ struct el_pass_env {
     struct el_comm *const *group; /* [EL_AXIS_COUNT], for nodes that communicate; NULL: none */
     el_pass_node_hook *before_node, *after_node;
     void *context;
+    /* Optional, for routers: [layers, 2, experts] i32, to which each adds its choices and the rows that it kept. */
+    struct el_view routed;
 };
 
 /* A parameter's copy in another type, shared by a step's simultaneous passes while any needs it, as in PyTorch's
@@ -46,6 +48,7 @@ struct el_pass_spec {
     int stream;
     enum el_dtype dtype; /* of everything but ids and the graph's bf16 */
     int64_t batch;
+    double sample_weight; /* of a sample in the loss, for gradients that come from no output; 0: 1 / batch */
     int64_t sample_first, sample_stride; /* row r is global sample first + r * stride, for dropout */
     uint64_t seed;
     bool training;    /* dropout on, activations kept */
@@ -113,8 +116,13 @@ bool el_pass_input_grads_share(struct el_pass *pass, const struct el_node *node)
 /* Where parameter i's gradient goes. Scratch for a frozen one, if its node has trained ones or its kernel gives all
  * gradients; *acc_p is then unchanged. */
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p);
-/* Issues a collective on the axis's group, before the node's next op; sets dtype, label and phase. Without a group does
- * nothing. */
+/* Workspace, which the node frees in the same hook. */
+struct el_view el_pass_scratch(struct el_pass *pass, size_t bytes, const char *name);
+void el_pass_free(struct el_pass *pass, struct el_view scratch);
+/* Copies host memory, which stays valid, to the device in each step. */
+void el_pass_bring(struct el_pass *pass, const struct el_node *node, const void *from, size_t bytes, struct el_view to);
+/* Issues a collective on the axis's group, before the node's next op; sets dtype (unless i32), label and phase. Without
+ * a group does nothing. */
 void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op);
 /* Exchanges between a model's pieces. `part` has `count` elements: a whole tensor, or, by tokens (graph.h), a part.
  *

@@ -50,8 +50,9 @@ struct el_spot el_layout_spot(const struct el_layout *layout, int device)
     bool first = device % n == 0, loads = first || layout->each_loads;
     struct el_spot spot = {.process = layout->n_processes == 1 ? 0 : worker,
                            .worker = worker,
-                           .at[EL_AXIS_DATA] = device / each / layout->n[EL_AXIS_SHARD],
+                           .at[EL_AXIS_DATA] = device / el_layout_stride(layout),
                            .at[EL_AXIS_SHARD] = device / each % layout->n[EL_AXIS_SHARD],
+                           .at[EL_AXIS_EXPERT] = device / each / layout->n[EL_AXIS_SHARD] % layout->n[EL_AXIS_EXPERT],
                            .at[EL_AXIS_STAGE] = device % each / tensors,
                            .at[EL_AXIS_TENSOR] = device % tensors,
                            .n_feeds = loads ? layout->n_feeds : 0};
@@ -100,7 +101,7 @@ int el_layout_per_copy(const struct el_layout *layout)
 
 int el_layout_stride(const struct el_layout *layout)
 {
-    return el_layout_per_copy(layout) * layout->n[EL_AXIS_SHARD];
+    return el_layout_per_copy(layout) * layout->n[EL_AXIS_SHARD] * layout->n[EL_AXIS_EXPERT];
 }
 
 /* Copies of the model are consecutive, and the first one's devices are owners. */
@@ -143,14 +144,15 @@ int64_t el_layout_piece(const struct el_shares *shares, int64_t samples, int n, 
 
 static struct el_layout uncut(const struct el_train_config *config, int n, int n_workers, int n_processes)
 {
-    return (struct el_layout){.n_devices = n,
-                              .n_processes = n_processes == 1 ? 1 : n_workers,
-                              .n_workers = n_workers,
-                              .n = {[EL_AXIS_DATA] = n, [EL_AXIS_STAGE] = 1, [EL_AXIS_TENSOR] = 1, [EL_AXIS_SHARD] = 1},
-                              .global_batch = config->global_batch,
-                              .shares = config->shares,
-                              .n_micro_steps = config->n_accumulate > 0 ? (int)config->n_accumulate : 1,
-                              .n_feeds = n_workers};
+    return (struct el_layout){
+        .n_devices = n,
+        .n_processes = n_processes == 1 ? 1 : n_workers,
+        .n_workers = n_workers,
+        .n = {[EL_AXIS_DATA] = n, [EL_AXIS_STAGE] = 1, [EL_AXIS_TENSOR] = 1, [EL_AXIS_SHARD] = 1, [EL_AXIS_EXPERT] = 1},
+        .global_batch = config->global_batch,
+        .shares = config->shares,
+        .n_micro_steps = config->n_accumulate > 0 ? (int)config->n_accumulate : 1,
+        .n_feeds = n_workers};
 }
 
 void el_layout_one_device(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
@@ -221,4 +223,10 @@ void el_layout_stages(const struct el_train_config *config, int n_processes, str
 void el_layout_across(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
     cut_along(config, EL_AXIS_TENSOR, EL_AXIS_SHARD, n_processes, layout_p);
+}
+
+void el_layout_experts(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    cut_along(config, EL_AXIS_EXPERT, EL_AXIS_SHARD, n_processes, layout_p);
+    layout_p->n_feeds = layout_p->n_devices;
 }

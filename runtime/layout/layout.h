@@ -110,3 +110,6 @@ void el_layout_stages(const struct el_train_config *config, int n_processes, str
 /* The same for pieces along tensor, each in its own process (default), or in one. All pieces of a copy load its
  * share. */
 void el_layout_across(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+/* A worker per device as above, in copies of config.mesh's number along data (default: one). The ranks of a copy have
+ * some of the experts each, and all else whole; each loads its share. */
+void el_layout_experts(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);

@@ -169,7 +169,7 @@ static enum el_status fill_stages(struct el_parts *parts)
 
 const struct el_parts *el_parts_piece(const struct el_parts *parts, const struct el_spot *spot)
 {
-    const int piece = spot->at[EL_AXIS_TENSOR];
+    const int piece = spot->at[EL_AXIS_TENSOR] + spot->at[EL_AXIS_EXPERT]; /* one of them is 0 */
     return parts->pieces ? &parts->pieces[piece < parts->n_pieces ? piece : 0] : parts;
 }
 
@@ -178,14 +178,22 @@ const struct el_graph *el_parts_of(const struct el_parts *parts, const struct el
     return el_parts_piece(parts, spot)->stage[spot->at[EL_AXIS_STAGE]];
 }
 
+static enum el_status build_piece(const struct el_train_config *config, const struct el_layout *layout, int piece,
+                                  struct el_graph **graph_p)
+{
+    const int ranks = layout->n[EL_AXIS_EXPERT];
+    if (ranks > 1) return el_model_build_rank(&config->model, piece, ranks, graph_p);
+    return el_model_build_piece(&config->model, piece, layout->n[EL_AXIS_TENSOR], config->by_tokens, graph_p);
+}
+
 /* A piece is cut at the same nodes as the whole model. */
-static enum el_status open_piece(const struct el_train_config *config, const struct el_parts *whole, int n,
-                                 struct el_parts *piece)
+static enum el_status open_piece(const struct el_train_config *config, const struct el_parts *whole,
+                                 const struct el_layout *layout, struct el_parts *piece)
 {
     int first = 0;
     piece->schedule = whole->schedule;
     piece->n_stages = whole->n_stages;
-    EL_TRY(el_model_build_piece(&config->model, whole->n_pieces, n, config->by_tokens, &piece->model));
+    EL_TRY(build_piece(config, layout, whole->n_pieces, &piece->model));
     if (whole->n == 1) piece->part[piece->n++] = piece->model;
     for (; piece->n < whole->n; first += whole->part[piece->n++]->n_nodes)
         EL_TRY(el_graph_part(piece->model, first, whole->part[piece->n]->n_nodes, &piece->part[piece->n]));
@@ -195,20 +203,21 @@ static enum el_status open_piece(const struct el_train_config *config, const str
 enum el_status el_parts_check_pieces(const struct el_train_config *config, const struct el_layout *layout)
 {
     struct el_graph *piece;
-    const int n = layout->n[EL_AXIS_TENSOR];
-    if (n == 1) return EL_OK;
-    EL_TRY(el_model_build_piece(&config->model, 0, n, config->by_tokens, &piece));
+    if (layout->n[EL_AXIS_TENSOR] * layout->n[EL_AXIS_EXPERT] == 1) return EL_OK;
+    EL_TRY(build_piece(config, layout, 0, &piece));
     el_graph_destroy(piece);
     return EL_OK;
 }
 
-static enum el_status open_pieces(const struct el_train_config *config, int n, bool all, struct el_parts *parts)
+static enum el_status open_pieces(const struct el_train_config *config, const struct el_layout *layout, bool all,
+                                  struct el_parts *parts)
 {
+    const int n = layout->n[EL_AXIS_TENSOR] * layout->n[EL_AXIS_EXPERT];
     parts->pieces = calloc((size_t)n, sizeof *parts->pieces);
     if (!parts->pieces) return el_fail_errno("%d pieces of a model", n);
     enum el_status status = EL_OK;
     for (; parts->n_pieces < (all ? n : 1) && status == EL_OK; parts->n_pieces++)
-        status = open_piece(config, parts, n, &parts->pieces[parts->n_pieces]);
+        status = open_piece(config, parts, layout, &parts->pieces[parts->n_pieces]);
     return status;
 }
 
@@ -224,7 +233,8 @@ enum el_status el_parts_open(const struct el_train_config *config, const struct 
     else
         parts->part[parts->n++] = parts->model;
     EL_TRY(fill_stages(parts));
-    return layout->n[EL_AXIS_TENSOR] > 1 ? open_pieces(config, layout->n[EL_AXIS_TENSOR], all_pieces, parts) : EL_OK;
+    const bool pieces = layout->n[EL_AXIS_TENSOR] * layout->n[EL_AXIS_EXPERT] > 1;
+    return pieces ? open_pieces(config, layout, all_pieces, parts) : EL_OK;
 }
 
 static bool is_part(const struct el_parts *parts, const struct el_graph *graph)

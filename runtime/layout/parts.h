@@ -21,7 +21,7 @@ struct el_parts {
     int n, n_stages;
     struct el_graph *part[EL_PARTS_MAX];
     struct el_graph *stage[EL_PARTS_MAX]; /* [n_stages]: its part, or all of them joined */
-    struct el_parts *pieces;              /* [n_pieces]: the same for each piece, with tensor parallelism */
+    struct el_parts *pieces;              /* [n_pieces]: the same for each piece along tensor, or rank along expert */
     int n_pieces;
     struct el_schedule schedule; /* of a mode with stages; else zeros: one part on stage 0 */
 };
@@ -33,6 +33,6 @@ enum el_status el_parts_open(const struct el_train_config *config, const struct 
 /* The parts of a device's piece (with the job's schedule), and what the device holds of them. */
 const struct el_parts *el_parts_piece(const struct el_parts *parts, const struct el_spot *spot);
 const struct el_graph *el_parts_of(const struct el_parts *parts, const struct el_spot *spot);
-/* Whether the model can be cut across layers by this layout. Errors: EL_ERR_INVALID. */
+/* Whether the model can be cut across layers, or its experts can, by this layout. Errors: EL_ERR_INVALID. */
 enum el_status el_parts_check_pieces(const struct el_train_config *config, const struct el_layout *layout);
 void el_parts_close(struct el_parts *parts);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/models/experts.h"
 #include "runtime/models/internal.h"
 
 static const double DEVIATION = 0.02;
@@ -19,10 +20,24 @@ static const struct el_model_size sizes[] = {
     {.name = NULL},
 };
 
+static const struct el_model_size moe_sizes[] = {
+    {"layers", "blocks", 1, 1000, .initial = {4}, .small = {2}},
+    {"embed", "width: the size of a token's vector", 1, 65536, .initial = {256}, .small = {8}},
+    {"heads", "heads of attention, which divide the width", 1, 4096, .initial = {4}, .small = {4}},
+    {"seq", "tokens a sequence", 1, 65536, .initial = {128}, .small = {6}},
+    {"vocab", "vocabulary size", 2, 1 << 30, .initial = {8192}, .small = {60}},
+    {"experts", "experts of each block", 2, EL_EXPERTS_MAX, .initial = {8}, .small = {4}},
+    {"top-k", "experts that each token goes to", 1, EL_EXPERTS_CHOSEN_MAX, .initial = {2}, .small = {2}},
+    {"expert-hidden", "inner width of an expert", 1, 1 << 20, .initial = {512}, .small = {8}},
+    {.name = NULL},
+};
+
 enum { BLOCK_BYTES = 16 };
 
 struct gpt {
+    const struct el_model_config *config;
     struct el_graph *graph;
+    bool experts;
     int64_t layers, width, heads, seq, vocab;
     double dropout;
     char block[BLOCK_BYTES]; /* "h.0.": the current block; "": outside blocks */
@@ -88,9 +103,32 @@ static int add_residual(const struct gpt *gpt, const char *dropout, const char *
     return el_graph_node(gpt->graph, &el_node_residual, text, (int[]){x, f}, 2, NULL, 0, NULL);
 }
 
-static int add_block(const struct gpt *gpt, int x)
+static int add_experts(const struct gpt *gpt, int number, int x, double last)
+{
+    char name[EL_GRAPH_NAME_BYTES];
+    snprintf(name, sizeof name, "%smlp", gpt->block);
+    const struct el_experts_layer layer = {.config = gpt->config,
+                                           .prefix = "transformer.",
+                                           .name = name,
+                                           .number = number,
+                                           .width = gpt->width,
+                                           .tokens = gpt->seq,
+                                           .deviation = DEVIATION,
+                                           .last_deviation = last};
+    return el_layer_experts(gpt->graph, &layer, x);
+}
+
+static int add_mlp(const struct gpt *gpt, int f, double last)
 {
     const int64_t width = gpt->width, inner = WIDER * width;
+    f = add_linear(gpt, "mlp.c_fc", f, &(struct el_shape){.n = 2, .d = {inner, width}}, DEVIATION, EL_ACROSS_OUTPUTS);
+    f = node(gpt, &el_node_gelu, "mlp.act", f, NULL, 0, NULL);
+    return add_linear(gpt, "mlp.c_proj", f, &(struct el_shape){.n = 2, .d = {width, inner}}, last, EL_ACROSS_INPUTS);
+}
+
+static int add_block(const struct gpt *gpt, int number, int x)
+{
+    const int64_t width = gpt->width;
     const double last = DEVIATION / sqrt(2.0 * (double)gpt->layers);
     int f = add_norm(gpt, "ln_1", x);
     f = add_linear(gpt, "attn.c_attn", f, &(struct el_shape){.n = 3, .d = {3, width, width}}, DEVIATION,
@@ -101,15 +139,15 @@ static int add_block(const struct gpt *gpt, int x)
     f = add_linear(gpt, "attn.c_proj", f, &(struct el_shape){.n = 2, .d = {width, width}}, last, EL_ACROSS_INPUTS);
     x = add_residual(gpt, "attn.resid_dropout", "attn.add", x, f);
     f = add_norm(gpt, "ln_2", x);
-    f = add_linear(gpt, "mlp.c_fc", f, &(struct el_shape){.n = 2, .d = {inner, width}}, DEVIATION, EL_ACROSS_OUTPUTS);
-    f = node(gpt, &el_node_gelu, "mlp.act", f, NULL, 0, NULL);
-    f = add_linear(gpt, "mlp.c_proj", f, &(struct el_shape){.n = 2, .d = {width, inner}}, last, EL_ACROSS_INPUTS);
+    f = gpt->experts ? add_experts(gpt, number, f, last) : add_mlp(gpt, f, last);
     return add_residual(gpt, "mlp.dropout", "mlp.add", x, f);
 }
 
 static int build(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p)
 {
-    struct gpt gpt = {.graph = graph,
+    struct gpt gpt = {.config = config,
+                      .graph = graph,
+                      .experts = el_model_size(config, "experts") > 0,
                       .layers = el_model_size(config, "layers"),
                       .width = el_model_size(config, "embed"),
                       .heads = el_model_size(config, "heads"),
@@ -130,7 +168,7 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
     for (int i = 0; i < gpt.layers; i++) {
         snprintf(gpt.block, sizeof gpt.block, "h.%d.", i);
         graph->segment = config->recompute ? i + 1 : 0;
-        x = add_block(&gpt, x);
+        x = add_block(&gpt, i, x);
     }
     graph->segment = 0;
     gpt.block[0] = 0;
@@ -150,4 +188,14 @@ const struct el_model el_model_gpt = {.info = {.name = "gpt",
                                                .drops = true,
                                                .blocks = true,
                                                .across = {"heads", "vocab"}},
+                                      .build = build};
+
+const struct el_model el_model_moe = {.info = {.name = "moe",
+                                               .summary = "gpt with a router and experts (Mixtral's) in each block",
+                                               .input = EL_INPUT_TOKENS,
+                                               .sizes = moe_sizes,
+                                               .whole = "its experts are cut instead",
+                                               .drops = true,
+                                               .blocks = true,
+                                               .experts = true},
                                       .build = build};

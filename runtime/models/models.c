@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/models/experts.h"
 #include "runtime/models/internal.h"
 
 /* The rows el_model_<name> of the models' files (docs/adding.md). */
@@ -16,6 +17,7 @@
     row(resnet18)   \
     row(resnet50)   \
     row(gpt)        \
+    row(moe)        \
     row(branch)     \
     row(toy)        \
     row(linear)
@@ -161,6 +163,9 @@ enum el_status el_model_resolve(struct el_model_config *config)
         return el_fail(EL_ERR_INVALID, "--model dropout=%g: must be at least 0 and below 1", config->dropout);
     if (!(config->max_norm >= 0))
         return el_fail(EL_ERR_INVALID, "--model max-norm=%g: must not be negative", config->max_norm);
+    if (model->experts && el_model_size(config, "top-k") > el_model_size(config, "experts"))
+        return el_fail(EL_ERR_INVALID, "--top-k %lld: there are %lld experts (--experts): give at most as many",
+                       (long long)el_model_size(config, "top-k"), (long long)el_model_size(config, "experts"));
     if (config->max_norm > 0 && model->input == EL_INPUT_TOKENS)
         return el_fail(EL_ERR_INVALID,
                        "--model max-norm=%g: model %s has no classifier of its own to limit: leave it out",
@@ -198,14 +203,17 @@ static enum el_status freeze(const struct el_model_config *config, struct el_gra
     return EL_OK;
 }
 
-static enum el_status build(const struct el_model_config *config, int piece, int n_pieces, bool by_tokens,
+/* `head`: the piece's or rank's fields. */
+static enum el_status build(const struct el_model_config *config, const struct el_graph *head,
                             struct el_graph **graph_p)
 {
     struct el_graph *graph;
     enum el_loss_kind loss;
     EL_TRY(el_graph_create(&graph));
-    graph->piece = piece, graph->n_pieces = n_pieces, graph->by_tokens = by_tokens;
+    *graph = *head;
     graph->precision = config->precision;
+    if (find(config->name)->info.experts) graph->failure = el_routing_open(config, &graph->routing);
+    if (graph->failure != EL_OK) el_error_take(graph->failure, &graph->error);
     int output = find(config->name)->build(config, graph, &loss);
     if (config->loss == EL_MODEL_LOSS_CROSS_ENTROPY) loss = EL_LOSS_CROSS_ENTROPY;
     if (config->loss == EL_MODEL_LOSS_MSE) loss = EL_LOSS_MSE;
@@ -230,7 +238,19 @@ static enum el_status build(const struct el_model_config *config, int piece, int
 
 enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p)
 {
-    return build(config, 0, 0, false, graph_p);
+    return build(config, &(struct el_graph){0}, graph_p);
+}
+
+enum el_status el_model_build_rank(const struct el_model_config *config, int rank, int n, struct el_graph **graph_p)
+{
+    const int64_t experts = el_model_size(config, "experts");
+    if (!find(config->name)->info.experts)
+        return el_fail(EL_ERR_INVALID, "model %s has no experts that ranks could share (moe has): take another mode",
+                       config->name);
+    if (experts % n)
+        return el_fail(EL_ERR_INVALID, "--experts %lld: does not divide evenly among %d ranks: change it, or --mesh ep",
+                       (long long)experts, n);
+    return build(config, &(struct el_graph){.expert_rank = rank, .n_expert_ranks = n}, graph_p);
 }
 
 /* A vocabulary divisible by `pieces`: in whole 64s, as GPT-2's 50257 is padded to 50304. */
@@ -274,5 +294,5 @@ enum el_status el_model_build_piece(const struct el_model_config *config, int pi
                        "--sequence-parallel on: --seq %lld does not divide evenly among %d devices: change it, or "
                        "--devices",
                        (long long)tokens, n_pieces);
-    return build(config, piece, n_pieces, by_tokens, graph_p);
+    return build(config, &(struct el_graph){.piece = piece, .n_pieces = n_pieces, .by_tokens = by_tokens}, graph_p);
 }

@@ -12,7 +12,7 @@
 #include "runtime/data/data.h"
 #include "runtime/graph/graph.h"
 
-enum { EL_MODEL_NAME_BYTES = 32, EL_MODEL_SIZES_MAX = 16, EL_MODEL_VALUES_MAX = 16 };
+enum { EL_MODEL_NAME_BYTES = 32, EL_MODEL_SIZES_MAX = 16, EL_MODEL_VALUES_MAX = 16, EL_PLACEMENT_BYTES = 256 };
 
 /* A size of a model: an option of that name, with help, and a field in the record, shared by models with equal names.
  * The data decide `vocab`, `seq` (models over ids), `features` and `image` (an image's side). */
@@ -40,9 +40,14 @@ struct el_model_config {
     int64_t classes; /* 0: the model's, else 2 */
     enum el_model_loss loss;
     enum el_precision precision;
-    double dropout;             /* rate; negative: the model's */
-    bool recompute;             /* keep only blocks' inputs and recompute blocks in backward (pass.h) */
-    double max_norm;            /* L2 limit of the classifier's rows after each step; 0: none */
+    double dropout;  /* rate; negative: the model's */
+    bool recompute;  /* keep only blocks' inputs and recompute blocks in backward (pass.h) */
+    double max_norm; /* L2 limit of the classifier's rows after each step; 0: none */
+    /* Experts: capacity factor (0: none is dropped), coefficients of the auxiliary loss and the router z loss, how
+     * tokens are sent (empty: learned), the experts' order over ranks (empty: theirs), and the number of ranks. */
+    double capacity, aux, z;
+    char routing[EL_PATH_BYTES], placement[EL_PLACEMENT_BYTES];
+    int expert_ranks;
     char freeze[EL_PATH_BYTES]; /* names of parameters and layers, comma-separated; "": none */
 };
 
@@ -77,6 +82,7 @@ struct el_model_info {
     const char *across[3], *whole;
     bool drops;
     bool blocks; /* that can be recomputed */
+    bool experts;
     double dropout;
     struct el_model_check check;
 };
@@ -92,6 +98,9 @@ enum el_status el_model_resolve(struct el_model_config *config);
 /* Builds a resolved configuration's graph. Errors: EL_ERR_INVALID of --freeze: an unknown name, or nothing left to
  * train. */
 enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p);
+/* What rank `rank` of n has, with experts over ranks: each layer's experts [rank e / n, ...), all else whole. Errors:
+ * EL_ERR_INVALID: the model has no experts, or they do not divide evenly. */
+enum el_status el_model_build_rank(const struct el_model_config *config, int rank, int n, struct el_graph **graph_p);
 /* One of n tensor-parallel pieces: parameters are slices, linear layers sum over pieces (EL_AXIS_TENSOR); by_tokens:
  * graph.h. Errors: EL_ERR_INVALID: no pieces, or not so many. */
 enum el_status el_model_build_piece(const struct el_model_config *config, int piece, int n_pieces, bool by_tokens,

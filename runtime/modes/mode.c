@@ -14,6 +14,7 @@
     row(mp)        \
     row(pipeline)  \
     row(tp)        \
+    row(ep)        \
     row(zero1)     \
     row(zero2)     \
     row(zero3)     \
@@ -72,7 +73,9 @@ int el_mode_devices_for(const char *mode, const char *model, int n)
     const struct el_mode_ops *ops = el_mode_ops_find(mode);
     const unsigned others = 1U << EL_AXIS_STAGE | 1U << EL_AXIS_SHARD;
     const bool across = ops && ops->info.axes & 1U << EL_AXIS_TENSOR && !(ops->info.axes & others);
-    return across && !el_model_find(model)->across[0] ? 1 : el_mode_devices(mode, n);
+    const bool experts = ops && ops->info.axes & 1U << EL_AXIS_EXPERT;
+    if ((across && !el_model_find(model)->across[0]) || (experts && !el_model_find(model)->experts)) return 1;
+    return el_mode_devices(mode, n);
 }
 
 const struct el_mode_info *el_mode_plain(void)
@@ -89,7 +92,7 @@ bool el_mode_cuts(const char *mode)
 bool el_mode_has_pieces(const char *mode)
 {
     const struct el_mode_ops *ops = el_mode_ops_find(mode);
-    return ops && ops->info.axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR) &&
+    return ops && ops->info.axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR | 1U << EL_AXIS_EXPERT) &&
            !(ops->info.axes & 1U << EL_AXIS_SHARD);
 }
 

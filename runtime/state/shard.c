@@ -212,6 +212,32 @@ static enum el_status make_views(struct el_shard *shard)
     return EL_OK;
 }
 
+int64_t el_shard_routed(const struct el_graph *graph, int64_t *layers_p)
+{
+    int64_t experts = *layers_p = 0;
+    for (int n = 0; n < graph->n_nodes; n++) {
+        const struct el_node *node = &graph->nodes[n];
+        if (node->type != &el_node_route) continue;
+        experts = node->attributes.experts;
+        if (node->attributes.layer >= *layers_p) *layers_p = node->attributes.layer + 1;
+    }
+    return experts;
+}
+
+static enum el_status open_routed(struct el_shard *shard)
+{
+    int64_t layers;
+    const size_t bytes = (size_t)(2 * el_shard_routed(shard->graph, &layers)) * sizeof(int32_t);
+    if (bytes == 0) return EL_OK;
+    EL_TRY(el_device_alloc(shard->device, EL_TAG_OUTPUT, (size_t)layers * bytes, "routed tokens", &shard->routed));
+    if (el_device_is_simulated(shard->device)) return EL_OK;
+    void *zeros = calloc((size_t)layers, bytes);
+    enum el_status status = zeros ? el_device_write(el_view_of(shard->routed, 0), zeros, (size_t)layers * bytes)
+                                  : el_fail_errno("routed tokens");
+    free(zeros);
+    return status;
+}
+
 enum el_status el_shard_open(struct el_shard *shard, const struct el_shard_spec *spec)
 {
     *shard = (struct el_shard){.config = spec->config,
@@ -226,6 +252,7 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_shard_spec 
     for (struct el_state_item item = {0}; el_shard_next(shard, &item);) EL_TRY(alloc_item(shard, &item));
     size_t width = el_dtype_bytes(spec->config->dtype), steps = (size_t)spec->config->n_accumulate;
     EL_TRY(el_device_alloc(shard->device, EL_TAG_OUTPUT, steps * width, "loss", &shard->loss));
+    EL_TRY(open_routed(shard));
     if (el_device_is_simulated(shard->device)) return EL_OK;
     for (struct el_state_item item = {0}; el_shard_next(shard, &item);)
         if (item.row.drawn && item.count > 0) EL_TRY(initialize(shard, &item));
@@ -238,6 +265,7 @@ void el_shard_close(struct el_shard *shard)
     for (struct el_state_item item = {0}; shard->params && el_shard_next(shard, &item);)
         if (!item.row.lent && is_first(shard, &item)) el_device_free(item.view->buffer);
     el_device_free(shard->loss);
+    el_device_free(shard->routed);
     el_units_close(shard->units);
     free(shard->params);
     *shard = (struct el_shard){0};

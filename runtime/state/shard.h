@@ -34,8 +34,9 @@ struct el_shard {
             struct el_view *casts;   /* for passes, if of another type than `params` */
         };
     };
-    struct el_view *issued; /* for the gradients of the step that the mode issues */
-    struct el_buffer *loss; /* [n_accumulate] of the configuration: the last step's micro-steps */
+    struct el_view *issued;   /* for the gradients of the step that the mode issues */
+    struct el_buffer *routed; /* of an owner with experts: [layers, 2, experts] i32 (pass.h); else NULL */
+    struct el_buffer *loss;   /* [n_accumulate] of the configuration: the last step's micro-steps */
     /* Sharded state (else NULL): parameters and other ranges are stored by unit. For rows with bit 1 << enum el_state
      * in `split` it stores part `piece` of each unit. */
     struct el_units *units;
@@ -57,6 +58,9 @@ struct el_shard_spec {
 };
 enum el_status el_shard_open(struct el_shard *shard, const struct el_shard_spec *spec);
 void el_shard_close(struct el_shard *shard); /* A zeroed shard is legal */
+
+/* Experts of each layer, and layers with experts up to the last one here; 0: none. */
+int64_t el_shard_routed(const struct el_graph *graph, int64_t *layers_p);
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param);
 /* Parameters for passes: [n_params] of el_config_computed; if sharded, use gathered ones (copies.h). */

@@ -86,7 +86,7 @@ static struct el_kernel_op update_of(const struct el_shard *shard, const struct 
 static bool counts(const struct el_graph *graph, int p)
 {
     const struct el_param *param = &graph->params[p];
-    return !param->is_copy && (param->slice.of || graph->piece == 0);
+    return !param->is_copy && (param->slice.of || graph->piece + graph->expert_rank == 0);
 }
 
 static void issue_norms(const struct el_shard *shard, struct el_program *program, enum el_op_kind kind,

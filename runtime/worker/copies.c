@@ -82,7 +82,8 @@ bool el_gather_counts(const struct el_worker *worker, int m, const struct el_sta
 {
     const struct el_spot spot = el_layout_spot(worker->layout, worker->first + m);
     const bool split = worker->members[m].shard.split & 1U << item->what;
-    return (item->array->slice.of || spot.at[EL_AXIS_TENSOR] == 0) && (split || spot.at[EL_AXIS_SHARD] == 0);
+    return (item->array->slice.of || spot.at[EL_AXIS_TENSOR] + spot.at[EL_AXIS_EXPERT] == 0) &&
+           (split || spot.at[EL_AXIS_SHARD] == 0);
 }
 
 static enum el_status gather_read_own(const struct el_worker *worker, enum el_state what, int origin, double *values)

@@ -67,6 +67,7 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                                 .stream = EL_STREAM_COMPUTE,
                                 .dtype = config->dtype,
                                 .batch = samples,
+                                .sample_weight = pass->scale / (double)samples,
                                 .sample_first = feed->first + pass->first * feed->stride,
                                 .sample_stride = feed->stride,
                                 .seed = config->seed,
@@ -79,6 +80,7 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                                 .grad_ready = pass->grad_ready,
                                 .context = pass->context,
                                 .env = pass->env};
+    spec.env.routed = el_view_of(shard->routed, 0);
     EL_TRY(el_pass_open(program, &spec, &pass->pass));
     struct el_view input = el_view_of(pass->inputs, (size_t)pass->first * el_feed_sample_bytes(feed)), logits;
     el_pass_forward(pass->pass, &input, &logits);

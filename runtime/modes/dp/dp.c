@@ -173,6 +173,7 @@ enum el_status el_dp_forward(struct el_dp *dp)
                                     .stream = EL_STREAM_COMPUTE,
                                     .dtype = config->dtype,
                                     .batch = dp->replica[m].samples,
+                                    .sample_weight = el_dp_sample_weight(dp, m),
                                     .sample_first = feed->first + before * feed->stride,
                                     .sample_stride = feed->stride,
                                     .seed = config->seed,

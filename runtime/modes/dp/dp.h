@@ -88,6 +88,8 @@ void el_dp_mute(struct el_dp *dp, bool muted);
 /* Chooses the loss's device (default: the master, of gathered outputs). After el_dp_open; el_dp_close frees
  * `losses`. */
 enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica);
+/* Of a replica's sample in the loss. */
+double el_dp_sample_weight(const struct el_dp *dp, int m);
 enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p);
 
 struct el_feed *el_dp_feed_of(const struct el_dp *dp, int m);

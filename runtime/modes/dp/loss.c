@@ -53,6 +53,14 @@ static void weigh(const struct el_dp *dp, int m, int64_t samples, double weight)
                         doutputs, samples * el_graph_output_count(graph), weight);
 }
 
+double el_dp_sample_weight(const struct el_dp *dp, int m)
+{
+    const int64_t samples = dp->replica[m].samples;
+    if (!dp->in_replica || dp->n == 1) return weight_of(dp, dp->batch, n_micro(dp)) / (double)dp->batch;
+    if (el_dp_fixed(dp, EL_DP_FIX_UPDATE)) return dp->n * weight_of(dp, samples, dp->n) / (double)samples;
+    return weight_of(dp, samples, dp->n * n_micro(dp)) / (double)samples;
+}
+
 bool el_dp_brings_labels(const struct el_dp *dp)
 {
     return (dp->output > 0 || el_dp_fixed(dp, EL_DP_FIX_INPUTS)) && !dp->in_replica;

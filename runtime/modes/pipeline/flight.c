@@ -250,6 +250,7 @@ static enum el_status forward(const struct at *a)
                                 .stream = EL_STREAM_COMPUTE,
                                 .dtype = config->dtype,
                                 .batch = line->micro_batch,
+                                .sample_weight = 1.0 / (double)(line->micro_batch * line->n_micro),
                                 .sample_first = feed->part + a->micro * line->micro_batch * feed->n_parts,
                                 .sample_stride = feed->n_parts,
                                 .seed = config->seed,
@@ -266,7 +267,8 @@ static enum el_status forward(const struct at *a)
                                 .env = {.group = line->worker->group,
                                         .before_node = hooks->before_node,
                                         .after_node = hooks->after_node,
-                                        .context = hooks->context}};
+                                        .context = hooks->context,
+                                        .routed = el_view_of(shard_of(line)->routed, 0)}};
     EL_TRY(el_pass_open(line->program, &spec, &a->flight->pass));
     take_inputs(a);
     el_pass_forward(a->flight->pass, a->flight->inputs, a->flight->outputs);
