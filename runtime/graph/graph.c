@@ -277,6 +277,11 @@ void el_graph_store_transposed(struct el_graph *graph, int weight, int bias)
     if (graph->failure == EL_OK) graph->params[weight].transposed = graph->params[bias].flat = true;
 }
 
+void el_graph_store_matrices(struct el_graph *graph, int weight)
+{
+    if (graph->failure == EL_OK) graph->params[weight].matrices = true;
+}
+
 void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n)
 {
     if (graph->failure != EL_OK || check_ids(graph, graph->tensors[output].name, buffers, n, graph->n_buffers) < 0)

@@ -121,6 +121,7 @@ struct el_param {
     double max_norm; /* L2 limit of a parameter's rows after a step; 0: none */
     bool transposed; /* in files: [inputs, outputs] */
     bool flat;       /* in files: one row */
+    bool matrices;   /* in files: as here, not a convolution's filters */
     bool is_shared;  /* of a part: in another part too */
     bool is_copy;    /* of a part: in an earlier part too (used at both ends of a model) */
     bool is_partial; /* of a piece: its gradient covers the piece's tokens and is summed over pieces */
@@ -277,6 +278,8 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
                   int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes);
 /* In files the weight is [inputs, outputs] (inputs: the last side here) and the bias [outputs]. */
 void el_graph_store_transposed(struct el_graph *graph, int weight, int bias);
+/* The weight is several matrices, in files too. */
+void el_graph_store_matrices(struct el_graph *graph, int weight);
 /* Sets the buffers, in its type's order, of the node that makes tensor `output`. */
 void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n);
 /* Freezes a parameter by name, or those of a layer or group ("layer1" of "layer1.0.conv1.weight"), with PyTorch's

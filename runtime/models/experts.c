@@ -31,6 +31,7 @@ static int add_param(struct el_graph *graph, const char *layer, const char *name
     if (ranks > 1)
         el_graph_slice_param(graph, param,
                              (struct el_slice){.first = graph->expert_rank * own.d[0], .of = shape->d[0]});
+    el_graph_store_matrices(graph, param);
     return param;
 }
 

@@ -8,6 +8,12 @@
 
 enum { SHAPE_BYTES = 96 };
 
+/* [filters, ..., channels] here; channels first in files. */
+static bool is_of_filters(const struct el_param *param)
+{
+    return param->shape.n > 2 && !param->matrices;
+}
+
 struct el_stored_array el_weights_stored(const struct el_param *param, enum el_dtype dtype)
 {
     const struct el_shape *shape = &param->shape;
@@ -23,7 +29,7 @@ struct el_stored_array el_weights_stored(const struct el_param *param, enum el_d
         return array;
     }
     for (int i = 0; i < shape->n; i++) array.dims[i] = shape->d[i];
-    for (int i = 1; i < shape->n && shape->n > 2; i++) array.dims[i] = shape->d[i == 1 ? shape->n - 1 : i - 1];
+    for (int i = 1; i < shape->n && is_of_filters(param); i++) array.dims[i] = shape->d[i == 1 ? shape->n - 1 : i - 1];
     return array;
 }
 
@@ -31,7 +37,7 @@ struct el_stored_array el_weights_stored(const struct el_param *param, enum el_d
 static void reorder(const struct el_param *array, size_t width, const void *from, void *to, bool to_file)
 {
     const struct el_shape *shape = &array->shape;
-    const bool turned = array->transposed || shape->n > 2;
+    const bool turned = array->transposed || is_of_filters(array);
     const int64_t all = el_shape_count(shape), channels = turned ? shape->d[shape->n - 1] : 1,
                   places = turned ? all / (array->transposed ? 1 : shape->d[0]) / channels : all,
                   filter = places * channels, rows = to_file ? places : channels, columns = to_file ? channels : places;

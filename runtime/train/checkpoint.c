@@ -114,7 +114,7 @@ static bool is_as_stored(const struct entry *entry)
     const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
     const struct el_shard *shard = &entry->snapshot->worker->members[array->member].shard;
     const struct el_param *of = array->item.array;
-    return array->item.row.dtype != EL_BF16 && !of->transposed && of->shape.n <= 2 &&
+    return array->item.row.dtype != EL_BF16 && !of->transposed && (of->shape.n <= 2 || of->matrices) &&
            !el_param_layout(of, shard->device, el_config_stored(shard->config));
 }
 
