@@ -48,6 +48,7 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
                                         .part = el_parts_of(parts, &spot),
                                         .ledger = &m->result.ledgers[i],
                                         .loading = &m->result.loading[i],
+                                        .routed = &m->result.routed[i],
                                         .reserved_bytes = reading->reserved_bytes,
                                         .driver_bytes = read ? reading->end_bytes : -1,
                                         .grown_bytes = reading->end_bytes - reading->begin_bytes,

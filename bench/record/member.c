@@ -229,7 +229,7 @@ static json_t *layout_part(const struct el_member_account *account)
         json_array_append_new(nodes, json_string(account->part->nodes[n].name));
     return el_json_of(EL_KEY("data_rank", spot->at[EL_AXIS_DATA]), EL_KEY("stage", spot->at[EL_AXIS_STAGE]),
                       EL_KEY("tensor", spot->at[EL_AXIS_TENSOR]), EL_KEY("shard", spot->at[EL_AXIS_SHARD]),
-                      EL_KEY("nodes", nodes));
+                      EL_KEY("expert", spot->at[EL_AXIS_EXPERT]), EL_KEY("nodes", nodes));
 }
 
 static double each_ms(int64_t sum_ns, int64_t n)
@@ -282,6 +282,40 @@ static json_t *loading_part(const struct el_load_account *account, double expose
         EL_KEY("length", lengths_part(times)));
 }
 
+/* Choices in groups of so many steps, so that a long run's record stays short. */
+static json_t *choices_by_step(const struct el_routed *routed, int64_t group)
+{
+    json_t *rows = json_array();
+    for (int64_t step = 0; step < routed->n_steps; step += group) {
+        json_t *row = json_array();
+        for (int64_t e = 0; e < routed->experts; e++) {
+            int64_t sum = 0;
+            for (int64_t s = step; s < step + group && s < routed->n_steps; s++)
+                sum += routed->counts[s * 2 * routed->experts + e];
+            json_array_append_new(row, json_integer(sum));
+        }
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+static json_t *routing_part(const struct el_routed *routed)
+{
+    enum { ROWS = 256, NUMBERS = 16384 };
+    if (!routed || routed->n_steps == 0) return json_null();
+    json_t *sums[2] = {json_array(), json_array()};
+    const int64_t each = 2 * routed->experts, room = NUMBERS / routed->experts, most = room < ROWS ? room : ROWS;
+    const int64_t group = (routed->n_steps + most - 1) / most;
+    for (int64_t i = 0; i < each; i++) {
+        int64_t sum = 0;
+        for (int64_t s = 0; s < routed->n_steps; s++) sum += routed->counts[s * each + i];
+        json_array_append_new(sums[i >= routed->experts], json_integer(sum));
+    }
+    return el_json_of(EL_KEY("layers", routed->layers), EL_KEY("steps", routed->n_steps), EL_KEY("choices", sums[0]),
+                      EL_KEY("kept", sums[1]), EL_KEY("steps_a_row", group),
+                      EL_KEY("by_step", choices_by_step(routed, group)));
+}
+
 json_t *el_record_member(const struct el_member_account *account)
 {
     const struct el_device_summary s = told_by_spans(account);
@@ -299,9 +333,10 @@ json_t *el_record_member(const struct el_member_account *account)
     el_json_put_all(member, EL_KEY("memory", memory_part(account)),
                     EL_KEY("utilization", utilization_part(account, &s)), EL_KEY("gpu", el_record_gpu(account->gpu)),
                     EL_KEY("busy_ms", phases), EL_KEY("loading", loading_part(account->loading, s.loading_exposed_s)),
-                    EL_KEY("steps", steps_part(account)), EL_KEY("compute_ms", 1e3 * s.compute_s),
-                    EL_KEY("other_ms", 1e3 * s.other_s), EL_KEY("idle_ms", 1e3 * s.idle_s),
-                    EL_KEY("bubble_ms", 1e3 * s.bubble_s), EL_KEY("window_ms", 1e3 * s.window_s),
+                    EL_KEY("routing", routing_part(account->routed)), EL_KEY("steps", steps_part(account)),
+                    EL_KEY("compute_ms", 1e3 * s.compute_s), EL_KEY("other_ms", 1e3 * s.other_s),
+                    EL_KEY("idle_ms", 1e3 * s.idle_s), EL_KEY("bubble_ms", 1e3 * s.bubble_s),
+                    EL_KEY("window_ms", 1e3 * s.window_s),
                     EL_KEY("activation_sets", el_json_count(account->in_flight > 0 ? account->in_flight : -1)),
                     EL_KEY("lane", lane_part(&account->lane)), EL_KEY("step_ms", 1e3 * s.step_s),
                     EL_KEY("queue_ms", 1e3 * (s.queue_s > 0 ? s.queue_s : NAN)));

@@ -29,6 +29,7 @@ struct el_member_account {
     int n_libraries;
     const struct el_ledger *ledger;
     const struct el_load_account *loading; /* NULL: unknown */
+    const struct el_routed *routed;        /* likewise */
     bool recorded;                         /* false: --no-record; summary to ops are null */
     struct el_device_summary summary;
     struct el_memory_timeline timeline;

@@ -173,6 +173,7 @@ static enum el_status step(struct el_run *run, uint64_t number)
     }
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
     EL_TRY(read_loss(run, &run->result.loss[number]));
+    EL_TRY(el_run_routed(run, (int64_t)number >= run->n_warmup));
     run->result.wall_ns[number] = el_clock_ns() - begin;
     return EL_OK;
 }

@@ -84,6 +84,9 @@ enum el_status el_run_choose(struct el_run *run, uint64_t number);
 enum el_status el_run_issue(struct el_run *run, bool first);
 void el_run_drop_programs(struct el_run *run);
 
+/* routed.c: takes a step's counts. */
+enum el_status el_run_routed(struct el_run *run, bool measured);
+
 /* Adds warm-up steps until steps have settled; call it when all requested ones are done. n_warmup > n_done: more to
  * do. */
 enum el_status el_run_settle(struct el_run *run);

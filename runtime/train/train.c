@@ -152,8 +152,10 @@ static enum el_status make_runs(struct el_session *session, struct el_run **runs
     }
     struct el_train_result *result = session->result = &runs->result;
     result->loading = calloc((size_t)session->place->n_devices, sizeof *result->loading);
+    result->routed = calloc((size_t)session->place->n_devices, sizeof *result->routed);
+    result->n_routed = session->place->n_devices;
     result->ledgers = calloc((size_t)session->place->n_devices, sizeof *result->ledgers);
-    return result->loading && result->ledgers ? EL_OK : el_fail_errno("figures of %d devices", n);
+    return result->loading && result->ledgers && result->routed ? EL_OK : el_fail_errno("figures of %d devices", n);
 }
 
 static enum el_status run_all(struct el_session *session, struct el_train_result *result_p)
@@ -239,6 +241,11 @@ void el_train_result_free(struct el_train_result *result)
     free(result->epochs);
     free(result->buffers);
     free(result->loading);
+    for (int i = 0; result->routed && i < result->n_routed; i++) {
+        free(result->routed[i].counts);
+        free(result->routed[i].last);
+    }
+    free(result->routed);
     free(result->ledgers);
     *result = (struct el_train_result){0};
 }

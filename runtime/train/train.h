@@ -70,6 +70,15 @@ struct el_epoch_result {
     struct el_evaluation held_out;
 };
 
+/* What a device's routers did with its tokens in the measured steps, over layers: counts[step][2][experts] are choices,
+ * and those that were not dropped. experts 0: unknown, or no routers. */
+struct el_routed {
+    int64_t experts, layers, n_steps;
+    int64_t *counts;
+    int64_t room; /* steps */
+    int32_t *last;
+};
+
 struct el_train_result {
     int64_t start; /* steps before the first one here, made before resuming */
     int64_t n_steps, n_warmup;
@@ -105,6 +114,8 @@ struct el_train_result {
     char comm_algorithms[32];        /* of the step's collectives: "direct", "direct,ring"; "": none */
     struct el_ledger *ledgers;       /* [devices of this process]: over the measured steps */
     struct el_load_account *loading; /* likewise; no batches: it loads nothing */
+    struct el_routed *routed;        /* likewise */
+    int n_routed;
 };
 
 enum { EL_OWN_LOSSES = 4 };
