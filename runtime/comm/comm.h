@@ -104,6 +104,7 @@ struct el_comm_op {
     int64_t used_each;
     int64_t unit;
     bool back;         /* the halves change places: the way home */
+    double expected;   /* all-to-all: share of its parts that the busiest member uses, for bytes and costs; 0: all */
     const char *label; /* copied; NULL: the verb's name */
     enum el_phase phase;
     bool join; /* the next op on the compute stream waits for it */

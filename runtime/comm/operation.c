@@ -8,13 +8,20 @@
 #include "runtime/comm/member.h"
 #include "runtime/comm/rounds.h"
 
+/* Per part. Where whole parts move, they are expected. */
+static size_t expected_count(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    const bool whole = comm->state && comm->backend->ops->asynchronous;
+    return op->expected > 0 && !whole ? (size_t)((double)op->count * op->expected + 0.5) : op->count;
+}
+
 static struct el_comm_shape shape_of(const struct el_comm *comm, const struct el_comm_op *op)
 {
     struct el_comm_shape shape = {.verb = op->verb,
                                   .rank = comm->rank,
                                   .size = comm->size,
                                   .root = op->root,
-                                  .count = op->count,
+                                  .count = expected_count(comm, op),
                                   .element_bytes = el_dtype_bytes(op->dtype)};
     enum el_comm_algorithm (*choose)(const struct el_comm_shape *) = comm->state ? comm->backend->ops->choose : NULL;
     if (choose && comm->forced == EL_COMM_AUTO) shape.algorithm = choose(&shape);
@@ -289,11 +296,12 @@ static enum el_status announce(struct el_comm *comm, struct el_program *program,
 }
 
 static struct el_op_messages describe(const struct el_comm *comm, const struct el_comm_op *op,
-                                      struct el_op_messages messages)
+                                      const struct el_comm_known *known)
 {
+    struct el_op_messages messages = known->messages;
     messages.dtype = el_dtype_name(op->dtype);
-    messages.given = op->count * el_comm_gives(comm, op->verb, op->root);
-    messages.got = op->count * el_comm_gets(comm, op->verb, op->root);
+    messages.given = known->shape.count * el_comm_gives(comm, op->verb, op->root);
+    messages.got = known->shape.count * el_comm_gets(comm, op->verb, op->root);
     messages.partner = el_comm_verb_row(op->verb)->has_root ? op->root : -1;
     messages.tag = op->tag;
     const size_t part = op->count * el_dtype_bytes(op->dtype);
@@ -322,9 +330,9 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
         .arguments = arguments,
         .argument_bytes = sizeof *arguments,
         .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = arguments->has_result ? op->result : el_view_host(NULL)},
-        .bytes = payload_bytes(comm, op->verb, op->dtype, op->count),
+        .bytes = payload_bytes(comm, op->verb, op->dtype, known->shape.count),
         .communicator = comm->name,
-        .messages = describe(comm, op, known->messages)};
+        .messages = describe(comm, op, known)};
     bool sends = op->verb == EL_COMM_SEND;
     call.views[VIEW_USED] = op->used;
     if (el_comm_verb_row(op->verb)->is_link)
