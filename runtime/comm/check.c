@@ -89,8 +89,25 @@ static enum el_status check_sides(const struct el_comm *comm, const struct el_co
     return gives && gets && has_result ? check_overlap(comm, op, &data, &result) : EL_OK;
 }
 
+static enum el_status check_used(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    const char *name = el_comm_verb_row(op->verb)->name;
+    const bool given = el_comm_is_given(op->used), each = op->used_each > 0 && op->used_each <= INT32_MAX;
+    if (op->verb != EL_COMM_ALL_TO_ALL && (given || op->expected != 0))
+        return el_fail(EL_ERR_INVALID, "%s: its parts are always used whole", name);
+    if (!(op->expected >= 0 && op->expected <= 1))
+        return el_fail(EL_ERR_INVALID, "%s: %g of each part is expected", name, op->expected);
+    if (!given) return EL_OK;
+    if (!each || op->unit < 1 || op->unit > INT32_MAX)
+        return el_fail(EL_ERR_INVALID, "%s: %lld counts of %lld elements for each part", name, (long long)op->used_each,
+                       (long long)op->unit);
+    struct side used = {"counts", op->used, 2 * (size_t)comm->size * (size_t)op->used_each * sizeof(int32_t)};
+    return check_size(name, &used);
+}
+
 enum el_status el_comm_check(const struct el_comm *comm, const struct el_comm_op *op)
 {
     EL_TRY(check_words(comm, op));
+    EL_TRY(check_used(comm, op));
     return op->count > 0 ? check_sides(comm, op) : EL_OK;
 }

@@ -95,6 +95,16 @@ struct el_comm_op {
     int tag;      /* of a message; >= 0 */
     struct el_view data;
     struct el_view result;
+    /* All-to-all: how much of each part is used; left out: all. int32 [2][n][used_each] in the device's memory, read
+     * when the operation runs: of the part that goes to member r, the first unit * sum of used[0][r][...] elements, of
+     * the part that comes from it, unit * sum of used[1][r][...]; two members agree on each, and none is beyond
+     * `count`. Only these move, and the rest of the result stays. NCCL, peer and devices without kernels move whole
+     * parts. */
+    struct el_view used;
+    int64_t used_each;
+    int64_t unit;
+    bool back;         /* the halves change places: the way home */
+    double expected;   /* all-to-all: share of its parts that the busiest member uses, for bytes and costs; 0: all */
     const char *label; /* copied; NULL: the verb's name */
     enum el_phase phase;
     bool join; /* the next op on the compute stream waits for it */

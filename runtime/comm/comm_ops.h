@@ -13,6 +13,13 @@
 
 #include "runtime/comm/comm.h"
 
+/* How much of an all-to-all's parts is used. */
+struct el_comm_used {
+    const int32_t *counts; /* [2][size][each]: of what it gives, of what it gets; NULL: whole parts */
+    int32_t size, each, unit;
+    bool back; /* the halves change places */
+};
+
 /* `data` and `result` are sized as in comm.h; `result` equals `data` if it was left out; NULL where this member gives
  * or gets nothing. */
 struct el_comm_task {
@@ -26,7 +33,8 @@ struct el_comm_task {
     size_t count;    /* elements per part; 0: a barrier, or a muted link's empty message */
     void *data;
     void *result;
-    void *stream; /* asynchronous only: the device's own handle (a cudaStream_t) */
+    struct el_comm_used used; /* reserve: without its pointer. Asynchronous: in the device's memory, may be ignored */
+    void *stream;             /* asynchronous only: the device's own handle (a cudaStream_t) */
 };
 
 struct el_comm_place {
@@ -72,6 +80,7 @@ struct el_comm_shape {
     int rank, size, root;
     size_t count;
     size_t element_bytes;
+    struct el_comm_used used;
 };
 
 static inline struct el_comm_shape el_comm_task_shape(const struct el_comm_task *task, int rank, int size)
@@ -82,7 +91,8 @@ static inline struct el_comm_shape el_comm_task_shape(const struct el_comm_task 
                                   .size = size,
                                   .root = task->root,
                                   .count = task->count,
-                                  .element_bytes = el_dtype_bytes(task->dtype)};
+                                  .element_bytes = el_dtype_bytes(task->dtype),
+                                  .used = task->used};
 }
 
 struct el_comm_split {

@@ -8,13 +8,20 @@
 #include "runtime/comm/member.h"
 #include "runtime/comm/rounds.h"
 
+/* Per part. Where whole parts move, they are expected. */
+static size_t expected_count(const struct el_comm *comm, const struct el_comm_op *op)
+{
+    const bool whole = comm->state && comm->backend->ops->asynchronous;
+    return op->expected > 0 && !whole ? (size_t)((double)op->count * op->expected + 0.5) : op->count;
+}
+
 static struct el_comm_shape shape_of(const struct el_comm *comm, const struct el_comm_op *op)
 {
     struct el_comm_shape shape = {.verb = op->verb,
                                   .rank = comm->rank,
                                   .size = comm->size,
                                   .root = op->root,
-                                  .count = op->count,
+                                  .count = expected_count(comm, op),
                                   .element_bytes = el_dtype_bytes(op->dtype)};
     enum el_comm_algorithm (*choose)(const struct el_comm_shape *) = comm->state ? comm->backend->ops->choose : NULL;
     if (choose && comm->forced == EL_COMM_AUTO) shape.algorithm = choose(&shape);
@@ -92,13 +99,14 @@ static enum el_status know(struct el_comm *comm, const struct el_comm_op *op, co
     return EL_OK;
 }
 
-enum { VIEW_DATA, VIEW_RESULT };
+enum { VIEW_DATA, VIEW_RESULT, VIEW_USED };
 
 struct arguments {
     size_t count;
     int root, tag;
+    int32_t used_each, unit; /* 0: whole parts */
     uint8_t verb, reduction, dtype, algorithm;
-    bool has_result;
+    bool has_result, back;
 };
 _Static_assert(sizeof(struct arguments) <= EL_CALL_ARGUMENT_BYTES, "a call cannot take it along");
 
@@ -107,15 +115,18 @@ static struct arguments arguments_of(const struct el_comm *comm, const struct el
     return (struct arguments){.count = op->count,
                               .root = op->root,
                               .tag = op->tag,
+                              .used_each = el_comm_is_given(op->used) ? (int32_t)op->used_each : 0,
+                              .unit = (int32_t)op->unit,
                               .verb = (uint8_t)op->verb,
                               .reduction = el_comm_verb_row(op->verb)->reduces ? (uint8_t)op->reduction : 0,
                               .dtype = (uint8_t)op->dtype,
                               .algorithm = (uint8_t)shape_of(comm, op).algorithm,
-                              .has_result = el_comm_is_given(op->result) && el_comm_gets(comm, op->verb, op->root)};
+                              .has_result = el_comm_is_given(op->result) && el_comm_gets(comm, op->verb, op->root),
+                              .back = op->back};
 }
 
 static struct el_comm_task make_task(const struct el_comm *comm, const struct arguments *arguments, void *data,
-                                     void *result)
+                                     void *result, const void *used)
 {
     bool gets = el_comm_gets(comm, arguments->verb, arguments->root);
     return (struct el_comm_task){.verb = arguments->verb,
@@ -128,7 +139,12 @@ static struct el_comm_task make_task(const struct el_comm *comm, const struct ar
                                  .data = data,
                                  .result = arguments->has_result ? result
                                            : gets                ? data
-                                                                 : NULL};
+                                                                 : NULL,
+                                 .used = {.counts = arguments->used_each > 0 ? used : NULL,
+                                          .size = comm->size,
+                                          .each = arguments->used_each,
+                                          .unit = arguments->unit,
+                                          .back = arguments->back}};
 }
 
 /* As nccl-tests: the larger one of a member's data and result. */
@@ -141,9 +157,22 @@ static double payload_bytes(const struct el_comm *comm, enum el_comm_verb verb, 
 
 static struct el_comm_task task_of(const struct el_comm *comm, const struct el_call_args *args)
 {
-    struct el_comm_task task = make_task(comm, args->arguments, args->p[VIEW_DATA], args->p[VIEW_RESULT]);
+    const void *used = el_device_computes(comm->place.device) ? args->p[VIEW_USED] : NULL; /* else never written */
+    struct el_comm_task task = make_task(comm, args->arguments, args->p[VIEW_DATA], args->p[VIEW_RESULT], used);
     task.stream = args->stream;
     return task;
+}
+
+static double wire_bytes(const struct el_comm *comm, const struct el_comm_task *task)
+{
+    double given = 0, got = 0;
+    if (!task->used.counts || el_device_is_asynchronous(comm->place.device))
+        return payload_bytes(comm, task->verb, task->dtype, task->count);
+    for (int r = 0; r < comm->size; r++) {
+        given += (double)el_comm_used(&task->used, r, false, 0, task->count);
+        got += (double)el_comm_used(&task->used, r, true, 0, task->count);
+    }
+    return (given > got ? given : got) * (double)el_dtype_bytes(task->dtype);
 }
 
 /* Injected delay; uses no core. */
@@ -151,7 +180,7 @@ static void wait_for_wire(const struct el_comm *comm, const struct el_comm_task 
 {
     double ms_per_mib = el_device_inject(comm->place.device)->wire_ms_per_mib;
     if (ms_per_mib <= 0) return;
-    double mib = payload_bytes(comm, task->verb, task->dtype, task->count) / (1 << 20);
+    double mib = wire_bytes(comm, task) / (1 << 20);
     el_clock_sleep_until(el_clock_ns() + (int64_t)(mib * ms_per_mib * 1e6));
 }
 
@@ -171,7 +200,7 @@ static enum el_status run_alone(const struct el_comm *comm, const struct el_comm
     if (!task->result || task->result == task->data) return EL_OK;
     if (el_device_is_asynchronous(device))
         return el_device_enqueue_copy(device, comm->place.stream, task->result, device, task->data, device, bytes);
-    memcpy(task->result, task->data, bytes);
+    memcpy(task->result, task->data, el_comm_used(&task->used, 0, true, 0, task->count) * el_dtype_bytes(task->dtype));
     return EL_OK;
 }
 
@@ -260,18 +289,19 @@ static enum el_status poll(void *context)
 
 static enum el_status announce(struct el_comm *comm, struct el_program *program, const struct arguments *arguments)
 {
-    struct el_comm_task task = make_task(comm, arguments, NULL, NULL);
+    struct el_comm_task task = make_task(comm, arguments, NULL, NULL, NULL);
     const struct el_comm_ops *ops = comm->state ? comm->backend->ops : NULL;
     if (ops && ops->poll) EL_TRY(el_program_on_wait(program, poll, comm));
     return ops && ops->reserve ? ops->reserve(comm->state, &task) : EL_OK;
 }
 
 static struct el_op_messages describe(const struct el_comm *comm, const struct el_comm_op *op,
-                                      struct el_op_messages messages)
+                                      const struct el_comm_known *known)
 {
+    struct el_op_messages messages = known->messages;
     messages.dtype = el_dtype_name(op->dtype);
-    messages.given = op->count * el_comm_gives(comm, op->verb, op->root);
-    messages.got = op->count * el_comm_gets(comm, op->verb, op->root);
+    messages.given = known->shape.count * el_comm_gives(comm, op->verb, op->root);
+    messages.got = known->shape.count * el_comm_gets(comm, op->verb, op->root);
     messages.partner = el_comm_verb_row(op->verb)->has_root ? op->root : -1;
     messages.tag = op->tag;
     const size_t part = op->count * el_dtype_bytes(op->dtype);
@@ -300,10 +330,11 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
         .arguments = arguments,
         .argument_bytes = sizeof *arguments,
         .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = arguments->has_result ? op->result : el_view_host(NULL)},
-        .bytes = payload_bytes(comm, op->verb, op->dtype, op->count),
+        .bytes = payload_bytes(comm, op->verb, op->dtype, known->shape.count),
         .communicator = comm->name,
-        .messages = describe(comm, op, known->messages)};
+        .messages = describe(comm, op, known)};
     bool sends = op->verb == EL_COMM_SEND;
+    call.views[VIEW_USED] = op->used;
     if (el_comm_verb_row(op->verb)->is_link)
         call.message = (struct el_call_message){comm->group, sends ? comm->rank : op->root,
                                                 sends ? op->root : comm->rank, op->tag, sends};
@@ -349,7 +380,8 @@ enum el_status el_comm_exchange(struct el_comm *comm, const struct el_comm_op *o
 {
     EL_TRY(el_comm_check(comm, op));
     struct arguments arguments = arguments_of(comm, op);
-    struct el_comm_task task = make_task(comm, &arguments, (void *)op->data.offset, (void *)op->result.offset);
+    struct el_comm_task task =
+        make_task(comm, &arguments, (void *)op->data.offset, (void *)op->result.offset, (void *)op->used.offset);
     if (el_device_is_asynchronous(comm->place.device))
         return el_fail(EL_ERR_INVALID, "communicator %s: exchanges device memory, not the host's", comm->backend->name);
     task.number = ++comm->run[el_comm_verb_row(op->verb)->is_link];

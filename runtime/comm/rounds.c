@@ -64,6 +64,16 @@ static struct el_comm_message segment_message(const struct el_comm_shape *s, int
         .peer = peer, .part = segment, .count = el_comm_chunk(s->count, n, segment + 1) - begin, .at = {side, at}};
 }
 
+size_t el_comm_used(const struct el_comm_used *used, int peer, bool comes, size_t begin, size_t count)
+{
+    if (!used->counts) return count;
+    const int32_t *counts = used->counts + (size_t)((comes != used->back) * used->size + peer) * (size_t)used->each;
+    int64_t n = 0;
+    for (int32_t i = 0; i < used->each; i++) n += counts[i];
+    n = n * used->unit - (int64_t)begin;
+    return n <= 0 ? 0 : (size_t)n < count ? (size_t)n : count;
+}
+
 static int rank_at(const struct el_comm_shape *s, int distance)
 {
     return el_comm_wrap(s->rank + distance, s->size);
@@ -123,8 +133,11 @@ static struct el_comm_round direct_all_gather(const struct el_comm_shape *s, int
 static struct el_comm_round direct_all_to_all(const struct el_comm_shape *s, int i)
 {
     int to = rank_at(s, i + 1), from = rank_at(s, -i - 1);
-    return (struct el_comm_round){.send = part_message(s, to, to, EL_SIDE_DATA, true),
+    struct el_comm_round round = {.send = part_message(s, to, to, EL_SIDE_DATA, true),
                                   .receive = part_message(s, from, from, EL_SIDE_RESULT, true)};
+    round.send.count = el_comm_used(&s->used, to, false, 0, s->count);
+    round.receive.count = el_comm_used(&s->used, from, true, 0, s->count);
+    return round;
 }
 
 static struct el_comm_round direct_from_root(const struct el_comm_shape *s, int i)
@@ -275,7 +288,8 @@ bool el_comm_has_algorithm(enum el_comm_verb verb, enum el_comm_algorithm algori
 
 struct el_comm_copy el_comm_own_copy(const struct el_comm_shape *s)
 {
-    struct el_comm_copy copy = {.from = data_at(0), .to = result_at(0), .count = s->count}, none = {.count = 0};
+    const size_t count = el_comm_used(&s->used, s->rank, true, 0, s->count);
+    struct el_comm_copy copy = {.from = data_at(0), .to = result_at(0), .count = count}, none = {.count = 0};
     const struct el_comm_verb_row *row = el_comm_verb_row(s->verb);
     size_t part = (size_t)s->rank * s->count;
     bool is_root = s->rank == s->root;

@@ -6,7 +6,8 @@
  *
  * A round's two messages are concurrent; it writes no place that it sends, and sends only what earlier rounds
  * received. If rank a sends n elements to b in round i, b receives n (possibly 0) from a in round i. Works in place
- * and not; `data` is never written unless it is also the result. Units: elements. Threads: any.
+ * and not; `data` is never written unless it is also the result. Units: elements. Threads: any. An all-to-all's
+ * messages have what is used of each part, which may be nothing.
  *
  * direct: each part goes straight to its receiver. All-reduce: each rank combines its own chunk (el_comm_chunk), first
  *     its own, then by descending rank with wrap-around, and sends it to the others.
@@ -59,6 +60,8 @@ static inline int el_comm_wrap(int i, int size)
     return (i % size + size) % size;
 }
 
+/* How many of `count` elements from element `begin` on are used of the part that goes to `peer`, or comes from it. */
+size_t el_comm_used(const struct el_comm_used *used, int peer, bool comes, size_t begin, size_t count);
 /* False: EL_COMM_DIRECT is used. */
 bool el_comm_has_algorithm(enum el_comm_verb verb, enum el_comm_algorithm algorithm);
 /* The copy before the first round, unless in place; also for a group of one. */

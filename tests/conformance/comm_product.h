@@ -7,6 +7,7 @@
 
 #include "tests/conformance/comm_bits.h"
 #include "tests/conformance/comm_case.h"
+#include "tests/conformance/comm_used.h"
 #include "tests/conformance/pairwise.h"
 #include "tests/sanitized.h"
 
@@ -120,6 +121,7 @@ static inline enum el_status check_product(struct el_comm *comm)
 {
     EL_TRY(check_product_of(comm, false));
     EL_TRY(check_bits_of_all(comm));
+    EL_TRY(check_used(comm));
     return getenv("EVENLOAD_LONG") && !is_sanitized() ? check_product_of(comm, true) : EL_OK;
 }
 

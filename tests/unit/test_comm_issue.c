@@ -30,6 +30,75 @@ static void test_bytes_of_an_all_reduce(void **state)
     close_group(&group);
 }
 
+/* Those that are expected, also where the last operation was of whole parts; but whole parts where they move. */
+static void test_bytes_of_parts_used_in_part(void **state)
+{
+    static const double expected[] = {0, 0.25, 1, 0.5, 0.0001};
+    static const uint64_t elements[] = {1000, 250, 1000, 500, 0};
+    struct group group;
+    struct el_program *program;
+    struct el_buffer *memory;
+    open_group(&group, 4, "sim");
+    assert_int_equal(el_device_alloc(group.devices[0], EL_TAG_GRAD, 40000, "memory", &memory), EL_OK);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    struct el_comm_op op = {.verb = EL_COMM_ALL_TO_ALL,
+                            .dtype = EL_F32,
+                            .count = 1000,
+                            .data = el_view_of(memory, 0),
+                            .result = el_view_of(memory, 16000),
+                            .used = el_view_of(memory, 32000),
+                            .used_each = 8,
+                            .unit = 10};
+    for (int i = 0; i < 5; i++) {
+        op.expected = expected[i];
+        expect_traffic(group.comms[0], &op, 3 * elements[i] * 4, 3 * elements[i] * 4);
+        assert_int_equal(el_comm_issue(group.comms[0], program, &op, NULL), EL_OK);
+        const struct el_op_info *info = &el_program_ops(program)[i];
+        assert_int_equal(info->sent_bytes, 3 * elements[i] * 4);
+        assert_int_equal(info->received_bytes, 3 * elements[i] * 4);
+        assert_int_equal(info->bytes, 4 * elements[i] * 4);
+        assert_int_equal(info->messages.largest_bytes, elements[i] * 4);
+        assert_int_equal(info->messages.most_bytes, 6 * elements[i] * 4);
+        assert_int_equal(info->messages.total_bytes, 4 * elements[i] * 4);
+        assert_int_equal(info->messages.given, 4 * elements[i]);
+    }
+    el_program_destroy(program);
+    close_group(&group);
+}
+
+/* Kernels that are skipped write no numbers: parts are whole. */
+static enum el_status check_without_kernels(struct el_comm *comm)
+{
+    struct el_buffer *memory;
+    struct el_program *program;
+    int32_t host[12] = {1, 2, 0, 0, 9, 9, 9, 9}; /* data, result, numbers of which two do not agree */
+    for (int i = 8; i < 12; i++) host[i] = el_comm_rank(comm) * i;
+    EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, sizeof host, "memory", &memory));
+    EL_TRY(el_device_write(el_view_of(memory, 0), host, sizeof host));
+    EL_TRY(el_program_create(&program));
+    struct el_comm_op op = {.verb = EL_COMM_ALL_TO_ALL,
+                            .dtype = EL_I32,
+                            .count = 1,
+                            .data = el_view_of(memory, 0),
+                            .result = el_view_of(memory, 16),
+                            .used = el_view_of(memory, 32),
+                            .used_each = 1,
+                            .unit = 1};
+    EL_TRY(el_comm_issue(comm, program, &op, NULL));
+    EL_TRY(el_program_end(program));
+    EL_TRY(el_program_run(program, 0, NULL));
+    EL_TRY(el_device_read(el_view_of(memory, 0), host, sizeof host));
+    el_program_destroy(program);
+    el_device_free(memory);
+    const int32_t mine = el_comm_rank(comm) + 1;
+    return host[4] == mine && host[5] == mine ? EL_OK : el_fail(EL_ERR_INTERNAL, "a part was not whole");
+}
+
+static void test_parts_are_whole_without_kernels(void **state)
+{
+    group_of_does("null", 2, check_without_kernels, EL_OK);
+}
+
 static void test_ops_carry_their_bytes(void **state)
 {
     struct group group;
@@ -81,6 +150,17 @@ static void test_what_is_refused(void **state)
          false,
          "all_reduce: 4004 bytes of data at offset 0 of 'memory', which has 4000 bytes"},
         {{.verb = EL_COMM_ALL_REDUCE, .result.offset = 400}, true, true, "all_reduce: data and result overlap"},
+        {{.verb = EL_COMM_ALL_REDUCE, .used.offset = 8}, true, false, "all_reduce: its parts are always used whole"},
+        {{.verb = EL_COMM_ALL_GATHER, .expected = 1}, true, true, "all_gather: its parts are always used whole"},
+        {{.verb = EL_COMM_ALL_TO_ALL, .expected = 1.5}, true, true, "all_to_all: 1.5 of each part is expected"},
+        {{.verb = EL_COMM_ALL_TO_ALL, .used.offset = 8, .used_each = 1},
+         true,
+         true,
+         "all_to_all: 1 counts of 0 elements for each part"},
+        {{.verb = EL_COMM_ALL_TO_ALL, .used.offset = 8, .unit = 1, .used_each = 1LL << 32},
+         true,
+         true,
+         "all_to_all: 4294967296 counts of 1 elements for each part"},
     };
     struct group group;
     struct el_program *program;
@@ -219,6 +299,7 @@ static void test_streams_of_communicators(void **state)
     el_device_close(device);
 }
 
-RUN_TESTS(NULL, NULL, test_bytes_of_an_all_reduce, test_ops_carry_their_bytes, test_what_is_refused,
+RUN_TESTS(NULL, NULL, test_bytes_of_an_all_reduce, test_bytes_of_parts_used_in_part,
+          test_parts_are_whole_without_kernels, test_ops_carry_their_bytes, test_what_is_refused,
           test_where_data_and_result_may_lie, test_two_communicators_of_a_device, test_streams_of_communicators,
           test_names_tell_groups_apart)

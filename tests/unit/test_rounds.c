@@ -12,6 +12,7 @@ enum { RANKS_MAX = 7, LARGE = 4099, ELEMENT_BYTES = 160, UNTOUCHED = -1 };
 
 static const int sizes[] = {1, 2, 3, 4, 7};
 static const size_t counts[] = {0, 1, 13, 16, 1000, LARGE};
+enum { EACH = 2, UNIT = 3 }; /* numbers of a part, elements that each counts for */
 enum { N_SIZES = sizeof sizes / sizeof sizes[0], N_COUNTS = sizeof counts / sizeof counts[0] };
 
 /* A member's memory: [n * count] each, f64, integer-valued. */
@@ -23,13 +24,41 @@ struct game {
     struct el_comm_shape shape; /* of rank 0 */
     bool in_place;
     struct memory members[RANKS_MAX];
+    bool counted; /* an all-to-all of parts that are used in part */
+    int32_t counts[RANKS_MAX][2 * RANKS_MAX * EACH];
 };
 
 static struct el_comm_shape shape_of(const struct game *game, int rank)
 {
     struct el_comm_shape shape = game->shape;
     shape.rank = rank;
+    if (game->counted)
+        shape.used = (struct el_comm_used){game->counts[rank], shape.size, EACH, UNIT, game->shape.used.back};
     return shape;
+}
+
+/* What is used of the part from one to another: nothing, all that are whole units, or some. */
+static size_t used_of(const struct game *game, int from, int to)
+{
+    size_t most = game->shape.count / UNIT, draw = (size_t)(from * 5 + to * 3);
+    if (!game->counted) return game->shape.count;
+    return (draw % 3 == 0 ? 0 : draw % 3 == 1 ? most : most * (draw % 7) / 7) * UNIT;
+}
+
+/* On the way home a member gives what it got on the way there. */
+static void count(struct game *game)
+{
+    int n = game->shape.size;
+    bool back = game->shape.used.back;
+    for (int r = 0; r < n; r++)
+        for (int k = 0; k < n; k++) {
+            int32_t gives = (int32_t)used_of(game, r, k) / UNIT, gets = (int32_t)used_of(game, k, r) / UNIT;
+            int32_t *first = &game->counts[r][k * EACH], *second = &game->counts[r][(n + k) * EACH];
+            first[0] = (back ? gets : gives) / 3;
+            first[1] = (back ? gets : gives) - first[0];
+            second[0] = (back ? gives : gets) / 2;
+            second[1] = (back ? gives : gets) - second[0];
+        }
 }
 
 static double value(int rank, size_t i)
@@ -176,7 +205,7 @@ static double expected(const struct game *game, int rank, size_t i)
     case EL_COMM_SCATTER:
         return value(game->shape.root, (size_t)rank * count + i);
     case EL_COMM_ALL_TO_ALL:
-        return value((int)part, (size_t)rank * count + at);
+        return at < used_of(game, (int)part, rank) ? value((int)part, (size_t)rank * count + at) : UNTOUCHED;
     default: /* the gathers */
         return value((int)part, at);
     }
@@ -242,6 +271,42 @@ static void over_all(check one)
 static void test_carried_as_said_they_do_what_the_verb_promises(void **state)
 {
     over_all(check_game);
+}
+
+static void test_parts_that_are_used_in_part(void **state)
+{
+    for (int s = 0; s < N_SIZES; s++)
+        for (int c = 0; c < N_COUNTS; c++)
+            for (int back = 0; back < 2; back++) {
+                struct game game = {.shape = {.verb = EL_COMM_ALL_TO_ALL,
+                                              .algorithm = EL_COMM_DIRECT,
+                                              .size = sizes[s],
+                                              .count = counts[c],
+                                              .element_bytes = ELEMENT_BYTES,
+                                              .used = {.back = back}},
+                                    .counted = true};
+                count(&game);
+                check_game(&game);
+            }
+}
+
+/* From any element on; never beyond the part, whatever the numbers are. */
+static void test_what_is_used_of_a_stretch(void **state)
+{
+    static const int32_t numbers[2][2][2] = {{{1, 2}, {0, 0}}, {{2, 2}, {-7, 1}}};
+    struct el_comm_used used = {&numbers[0][0][0], 2, 2, 4, false};
+    assert_int_equal(el_comm_used(&used, 0, false, 0, 100), 12);
+    assert_int_equal(el_comm_used(&used, 0, false, 5, 100), 7);
+    assert_int_equal(el_comm_used(&used, 0, false, 5, 3), 3);
+    assert_int_equal(el_comm_used(&used, 0, false, 13, 3), 0);
+    assert_int_equal(el_comm_used(&used, 1, false, 0, 100), 0);
+    assert_int_equal(el_comm_used(&used, 0, true, 0, 100), 16);
+    assert_int_equal(el_comm_used(&used, 1, true, 0, 100), 0);
+    used.back = true;
+    assert_int_equal(el_comm_used(&used, 0, false, 0, 10), 10);
+    assert_int_equal(el_comm_used(&used, 0, true, 0, 100), 12);
+    used.counts = NULL;
+    assert_int_equal(el_comm_used(&used, 1, true, 7, 9), 9);
 }
 
 static void check_bytes(struct game *game)
@@ -352,5 +417,6 @@ static void test_each_element_is_complete_once(void **state)
     over_all(check_last);
 }
 
-RUN_TESTS(NULL, NULL, test_carried_as_said_they_do_what_the_verb_promises, test_sums_of_sent_and_received_are_equal,
-          test_bytes_of_a_rank, test_the_ring_step_by_step, test_each_element_is_complete_once)
+RUN_TESTS(NULL, NULL, test_carried_as_said_they_do_what_the_verb_promises, test_parts_that_are_used_in_part,
+          test_what_is_used_of_a_stretch, test_sums_of_sent_and_received_are_equal, test_bytes_of_a_rank,
+          test_the_ring_step_by_step, test_each_element_is_complete_once)

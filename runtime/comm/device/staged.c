@@ -23,6 +23,7 @@ struct staged {
 struct layout {
     size_t data_bytes, result_bytes;
     size_t data_begin, result_begin;
+    size_t used_bytes, used_begin;
     size_t bytes;
 };
 
@@ -39,7 +40,9 @@ static struct layout layout_of(const struct staged *staged, const struct el_comm
     else if (row->all_result)
         layout.data_begin = mine;
     size_t data_end = layout.data_begin + layout.data_bytes, result_end = layout.result_begin + layout.result_bytes;
-    layout.bytes = data_end > result_end ? data_end : result_end;
+    layout.used_begin = ((data_end > result_end ? data_end : result_end) + 7) / 8 * 8;
+    layout.used_bytes = 2 * (size_t)staged->size * (size_t)task->used.each * sizeof(int32_t);
+    layout.bytes = layout.used_begin + layout.used_bytes;
     return layout;
 }
 
@@ -63,6 +66,21 @@ static enum el_status reserve(void *state, const struct el_comm_task *task)
     return EL_OK;
 }
 
+/* Between host and device: all of it, or what is used of each part. */
+static enum el_status copy(const struct staged *staged, const struct el_comm_task *inner, bool to_host, void *to,
+                           const void *from, size_t bytes)
+{
+    struct el_device *device = staged->place.device;
+    const size_t width = el_dtype_bytes(inner->dtype), part = inner->used.counts ? inner->count * width : bytes;
+    for (size_t at = 0; at < bytes; at += part) {
+        const size_t used = el_comm_used(&inner->used, (int)(at / part), !to_host, 0, part / width) * width;
+        if (used > 0)
+            EL_TRY(el_device_enqueue_copy(device, staged->place.stream, (char *)to + at, to_host ? NULL : device,
+                                          (const char *)from + at, to_host ? device : NULL, used));
+    }
+    return EL_OK;
+}
+
 static enum el_status run(void *state, const struct el_comm_task *task)
 {
     struct staged *staged = state;
@@ -79,13 +97,15 @@ static enum el_status run(void *state, const struct el_comm_task *task)
     bool gets = task->result && el_comm_parts_got(task->verb, staged->rank, task->root, staged->size);
     inner.result = gets ? (char *)staged->host + layout.result_begin : NULL;
     inner.stream = NULL;
-    if (gives && layout.data_bytes > 0)
-        EL_TRY(el_device_enqueue_copy(device, staged->place.stream, inner.data, NULL, task->data, device,
-                                      layout.data_bytes));
+    if (task->used.counts) {
+        void *counts = (char *)staged->host + layout.used_begin;
+        EL_TRY(el_device_enqueue_copy(device, staged->place.stream, counts, NULL, task->used.counts, device,
+                                      layout.used_bytes));
+        inner.used.counts = counts;
+    }
+    if (gives) EL_TRY(copy(staged, &inner, true, inner.data, task->data, layout.data_bytes));
     EL_TRY(staged->inner->ops->run(staged->inner_state, &inner));
-    if (!inner.result || layout.result_bytes == 0) return EL_OK;
-    return el_device_enqueue_copy(device, staged->place.stream, task->result, device, inner.result, NULL,
-                                  layout.result_bytes);
+    return inner.result ? copy(staged, &inner, false, task->result, inner.result, layout.result_bytes) : EL_OK;
 }
 
 static bool within_a_process(const struct staged *staged)

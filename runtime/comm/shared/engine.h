@@ -137,7 +137,7 @@ struct el_shared_pull {
     size_t data_stride; /* elements between parts */
     char *result;       /* NULL: gets nothing */
     size_t result_stride;
-    size_t count;
+    size_t begin, count; /* of each part */
 };
 void el_shared_pull(const struct el_shared_pull *pull);
 /* All-reduce: combines this member's chunk of `count` elements into all results. */

@@ -27,7 +27,8 @@ static void take_from_all(const struct el_shared_pull *pull, int part)
     size_t width = el_dtype_bytes(pull->task->dtype), at = (size_t)part * pull->data_stride * width;
     for (int k = 0; k < pull->size; k++) {
         int i = (pull->rank + k) % pull->size;
-        copy(pull->result + (size_t)i * pull->result_stride * width, pull->data[i] + at, pull->count * width);
+        size_t count = el_comm_used(&pull->task->used, i, true, pull->begin, pull->count);
+        copy(pull->result + (size_t)i * pull->result_stride * width, pull->data[i] + at, count * width);
     }
 }
 

@@ -52,8 +52,11 @@ static void stage(const struct el_shared *shared, const struct el_comm_task *tas
 {
     size_t width = el_dtype_bytes(task->dtype), most = piece_most(shared, task), begin = i * most;
     size_t count = task->count - begin < most ? task->count - begin : most;
-    copy_rows(slot_of(shared, shared->rank, step), count * width, at(task->data, begin * width), task->count * width,
-              count * width, el_comm_parts_given(task->verb, shared->rank, task->root, shared->size));
+    size_t n_given = el_comm_parts_given(task->verb, shared->rank, task->root, shared->size);
+    for (size_t p = 0; p < n_given; p++)
+        memcpy(slot_of(shared, shared->rank, step) + p * count * width,
+               (const char *)task->data + (p * task->count + begin) * width,
+               el_comm_used(&task->used, (int)p, false, begin, count) * width);
 }
 
 static void take(struct el_shared *shared, const struct el_comm_task *task, size_t i, uint32_t step)
@@ -71,6 +74,7 @@ static void take(struct el_shared *shared, const struct el_comm_task *task, size
                                             .data_stride = count,
                                             .result = gets ? at(task->result, begin * width) : NULL,
                                             .result_stride = task->count,
+                                            .begin = begin,
                                             .count = count});
 }
 
