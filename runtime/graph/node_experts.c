@@ -10,6 +10,8 @@
  * expert. With experts over ranks (EL_AXIS_EXPERT) dispatch and combine are all-to-alls: rows have a part for each rank
  * with room for all that may come, and counts (of the step's data) say how many are used; docs/architecture.md. Nothing
  * depends on other samples or on the number of ranks: which choices are dropped is decided within a sample. */
+#include <math.h>
+
 #include "runtime/graph/pass.h"
 
 static const struct el_shape *shape_in(const struct el_graph *graph, const struct el_node *node, int i)
@@ -148,6 +150,30 @@ const struct el_node_type el_node_route = {.name = "route",
 /* dispatch: x[b, t, c], weights[b, t, k], place, counts -> rows[b, r, c], scale[b, r]. combine: rows[b, r, c], place,
  * counts -> y[b, t, c]. Each is the other's backward. */
 
+/* A sample's rows for a rank, on average. */
+static double rows_expected(const struct el_graph *graph, const struct el_node *node, int64_t rank)
+{
+    const struct el_routing *routing = graph->lent_routing ? graph->lent_routing : graph->routing;
+    const struct el_node_attributes *a = &node->attributes;
+    const int64_t own = own_experts(graph, node);
+    double rows = 0;
+    for (int64_t e = rank * own; e < (rank + 1) * own; e++) {
+        const double even = (double)a->choices / (double)a->experts;
+        const double sample = (double)a->tokens * (routing && routing->expected ? routing->expected[e] : even);
+        rows += a->capacity && sample > (double)a->capacity ? (double)a->capacity : sample;
+    }
+    return rows;
+}
+
+/* Of `rows` of a sample in a part for each rank the share that the busiest rank uses. */
+static double expected_share(const struct el_graph *graph, const struct el_node *node, int64_t rows)
+{
+    double most = 0;
+    for (int64_t rank = 0; rank < ranks_of(graph); rank++) most = fmax(most, rows_expected(graph, node, rank));
+    const double share = most * (double)ranks_of(graph) / (double)rows;
+    return share < 1 ? share : 1;
+}
+
 /* The exchange of `rows` of `width` values with all ranks; `back`: home. */
 static void exchange(struct el_pass *pass, const struct el_node *node, struct el_view from, struct el_view to,
                      int64_t rows, int64_t width, struct el_view counts, bool back)
@@ -156,9 +182,12 @@ static void exchange(struct el_pass *pass, const struct el_node *node, struct el
     struct el_comm_op op = {.verb = EL_COMM_ALL_TO_ALL,
                             .count = (size_t)(spec->batch * rows / ranks_of(spec->graph) * width),
                             .data = from,
-                            .result = to};
-    (void)counts;
-    (void)back;
+                            .result = to,
+                            .used = counts,
+                            .used_each = spec->batch * own_experts(spec->graph, node),
+                            .unit = width,
+                            .back = back,
+                            .expected = expected_share(spec->graph, node, rows)};
     el_pass_communicate(pass, node, EL_AXIS_EXPERT, &op);
 }
 
@@ -310,17 +339,8 @@ static void group_sizes(const struct el_pass *pass, const struct el_node *node, 
 
 double el_experts_expected(const struct el_graph *graph, const struct el_node *node, int64_t batch)
 {
-    const struct el_routing *routing = graph->lent_routing ? graph->lent_routing : graph->routing;
-    const struct el_node_attributes *a = &node->attributes;
-    const int64_t own = own_experts(graph, node), tokens = a->tokens;
-    const int64_t first = graph->n_expert_ranks > 1 ? graph->expert_rank * own : 0;
-    double rows = 0;
-    for (int64_t e = first; e < first + own; e++) {
-        const double even = (double)a->choices / (double)a->experts;
-        const double sample = (double)tokens * (routing && routing->expected ? routing->expected[e] : even);
-        rows += a->capacity && sample > (double)a->capacity ? (double)a->capacity : sample;
-    }
-    return rows * (double)(batch * ranks_of(graph));
+    const int rank = graph->n_expert_ranks > 1 ? graph->expert_rank : 0;
+    return rows_expected(graph, node, rank) * (double)(batch * ranks_of(graph));
 }
 
 static enum el_status grouped_shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
