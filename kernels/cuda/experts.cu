@@ -124,7 +124,8 @@ template <bool ALONG, typename REAL, typename IO>
 __device__ static inline void load_factor(REAL (*to)[TILE + PAD], const struct factor<IO> &from, int64_t done,
                                           int64_t depth)
 {
-    for (int at = static_cast<int>(threadIdx.x); at < TILE * DEEP; at += EL_CUDA_THREADS) {
+    for (int q = 0; q < TILE * DEEP / EL_CUDA_THREADS; q++) {
+        const int at = static_cast<int>(threadIdx.x) + q * EL_CUDA_THREADS;
         const int k = ALONG ? at % DEEP : at / TILE, i = ALONG ? at / DEEP : at % TILE;
         const int64_t place = ALONG ? i * from.step + done + k : (done + k) * from.step + i;
         to[k][i] = i < from.n && done + k < depth ? static_cast<REAL>(from.at[place]) : 0;
@@ -141,9 +142,12 @@ __device__ static inline void multiply(struct tile_factors<REAL> *tiles, const s
         load_factor<A_ALONG>(tiles->a, a, done, depth);
         load_factor<B_ALONG>(tiles->b, b, done, depth);
         __syncthreads();
-        for (int k = 0; k < DEEP && row < a.n && column < b.n; k++)
-            for (int i = 0; i < EACH; i++)
-                for (int j = 0; j < EACH; j++) sum[i][j] += tiles->a[k][row + i] * tiles->b[k][column + j];
+        if (row < a.n && column < b.n) {
+            EL_CUDA_UNROLL(4)
+            for (int k = 0; k < DEEP; k++)
+                for (int i = 0; i < EACH; i++)
+                    for (int j = 0; j < EACH; j++) sum[i][j] += tiles->a[k][row + i] * tiles->b[k][column + j];
+        }
         __syncthreads();
     }
 }
