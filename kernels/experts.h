@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/host_device.h"
+
 struct el_experts {
     const int32_t *counts; /* [m, g, e] */
     int64_t e, m, g, room; /* room: rows of a part */
@@ -19,10 +21,11 @@ struct el_expert_group {
 
 static inline struct el_experts el_experts(const void *counts, const int64_t *sizes, int64_t rows)
 {
-    return (struct el_experts){(const int32_t *)counts, sizes[0], sizes[1], sizes[2], rows / sizes[1]};
+    const struct el_experts all = {(const int32_t *)counts, sizes[0], sizes[1], sizes[2], rows / sizes[1]};
+    return all;
 }
 
-static inline int64_t el_experts_rows(const struct el_experts *all, int64_t part, int64_t expert)
+EL_HOST_DEVICE static inline int64_t el_experts_rows(const struct el_experts *all, int64_t part, int64_t expert)
 {
     int64_t n = 0;
     for (int64_t g = 0; g < all->g; g++) n += all->counts[(part * all->g + g) * all->e + expert];

@@ -42,6 +42,11 @@ static inline cudaStream_t stream_of(const struct el_kernel_args *args)
     return static_cast<cudaStream_t>(static_cast<const struct el_cuda_native *>(args->native)->stream);
 }
 
+template <typename T> static T *operand(const struct el_kernel_args *args, int i)
+{
+    return static_cast<T *>(args->p[i]);
+}
+
 /* Launches `blocks` blocks of EL_CUDA_THREADS on the op's stream; none for 0. */
 template <typename... FORMAL, typename... ACTUAL>
 static enum el_status launch_blocks(const struct el_kernel_args *args, const char *op, unsigned blocks,
@@ -187,6 +192,21 @@ template <> __device__ inline bf16 rounded<bf16>(float value)
     return half;
 }
 
+template <typename REAL> __device__ static inline REAL rounded_double(double value)
+{
+    return rounded<REAL>(static_cast<typename wide_of<REAL>::type>(value));
+}
+
+__device__ static inline int own_lane()
+{
+    return static_cast<int>(threadIdx.x) % EL_CUDA_WARP;
+}
+
+__device__ static inline int own_warp()
+{
+    return static_cast<int>(threadIdx.x) / EL_CUDA_WARP;
+}
+
 /* The same tree in every run; all 32 lanes must take part and get the sum. */
 __device__ static inline double warp_sum(double value)
 {
@@ -229,6 +249,10 @@ __device__ static inline double block_sum(double value)
     {                                                                                                                  \
         return name<bf16>(args);                                                                                       \
     }
+
+#define EL_CUDA_RUN_OF_ALL(name)                                                                                       \
+    EL_CUDA_RUN(name)                                                                                                  \
+    EL_CUDA_RUN_BF16(name)
 
 /* For step-dependent rows: `values` is a template that makes their struct from the op's arguments. */
 #define EL_CUDA_STEP_VALUES(name, values)                                                                              \

@@ -5,6 +5,7 @@
 #include "kernels/cuda/native.h"
 
 #define TAKES_MANY(op) .takes_many = (op) == EL_OP_SCALE || ((op) >= EL_OP_CAST && (op) <= EL_OP_ADAM)
+#define IS_GROUPED(op) ((op) >= EL_OP_GROUPED_FORWARD && (op) <= EL_OP_GROUPED_BACKWARD_WEIGHTS)
 
 static const struct el_kernel rows[EL_OP_COUNT][2] = {
 #define EL_CUDA_ROW(op, name)                                                                                          \
@@ -35,9 +36,12 @@ static const struct el_kernel bf16_own[EL_OP_COUNT] = {
 #define EL_CUDA_ROW(op, name)                                                                                          \
     [op] = {.run = el_cuda_##name##_bf16,                                                                              \
             TAKES_MANY(op),                                                                                            \
-            .step_values = op == EL_OP_ADAM ? el_cuda_adam_step_values_f32 : NULL,                                     \
+            .step_values = op == EL_OP_ADAM            ? el_cuda_adam_step_values_f32                                  \
+                           : op == EL_OP_ROUTE_FORWARD ? el_cuda_route_forward_step_values_f32                         \
+                                                       : NULL,                                                         \
             .workspace = op == EL_OP_LINEAR_BACKWARD_WEIGHTS ? el_cuda_linear_backward_weights_workspace_f32           \
                          : op == EL_OP_ATTENTION_BACKWARD    ? el_cuda_attention_backward_workspace_f32                \
+                         : IS_GROUPED(op)                    ? el_cuda_grouped_forward_workspace_f32                   \
                          : op == EL_OP_SUM_ROWS              ? el_cuda_sum_rows_workspace_f32                          \
                          : op == EL_OP_SUM_SQUARES           ? el_cuda_sum_squares_workspace_f32                       \
                                                              : NULL},

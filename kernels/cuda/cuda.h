@@ -13,6 +13,12 @@
     X(EL_OP_ATTENTION_FORWARD, attention_forward)                                                                      \
     X(EL_OP_GELU_FORWARD, gelu_forward)                                                                                \
     X(EL_OP_GELU_BACKWARD, gelu_backward)                                                                              \
+    X(EL_OP_ROUTE_BACKWARD, route_backward)                                                                            \
+    X(EL_OP_ROUTE_PLACE, route_place)                                                                                  \
+    X(EL_OP_ROWS_TAKE, rows_take)                                                                                      \
+    X(EL_OP_ROWS_GIVE, rows_give)                                                                                      \
+    X(EL_OP_SWIGLU_FORWARD, swiglu_forward)                                                                            \
+    X(EL_OP_SWIGLU_BACKWARD, swiglu_backward)                                                                          \
     X(EL_OP_ADD_ROW, add_row)                                                                                          \
     X(EL_OP_RELU_BACKWARD, relu_backward)                                                                              \
     X(EL_OP_MAX_TIME_FORWARD, max_time_forward)                                                                        \
@@ -33,6 +39,7 @@
     X(EL_OP_MAX_NORM, max_norm)
 
 #define EL_CUDA_STEP_LIST(X)                                                                                           \
+    X(EL_OP_ROUTE_FORWARD, route_forward)                                                                              \
     X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_ADAM, adam)
 
@@ -43,6 +50,9 @@
     X(EL_OP_BATCH_NORM_BACKWARD, batch_norm_backward)                                                                  \
     X(EL_OP_LAYER_NORM_BACKWARD, layer_norm_backward)                                                                  \
     X(EL_OP_ATTENTION_BACKWARD, attention_backward)                                                                    \
+    X(EL_OP_GROUPED_FORWARD, grouped_forward)                                                                          \
+    X(EL_OP_GROUPED_BACKWARD_DATA, grouped_backward_data)                                                              \
+    X(EL_OP_GROUPED_BACKWARD_WEIGHTS, grouped_backward_weights)                                                        \
     X(EL_OP_SUM_ROWS, sum_rows)                                                                                        \
     X(EL_OP_SUM_SQUARES, sum_squares)                                                                                  \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
@@ -56,6 +66,16 @@
     X(EL_OP_LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                                          \
     X(EL_OP_ATTENTION_FORWARD, attention_forward)                                                                      \
     X(EL_OP_ATTENTION_BACKWARD, attention_backward)                                                                    \
+    X(EL_OP_ROUTE_FORWARD, route_forward)                                                                              \
+    X(EL_OP_ROUTE_BACKWARD, route_backward)                                                                            \
+    X(EL_OP_ROUTE_PLACE, route_place)                                                                                  \
+    X(EL_OP_ROWS_TAKE, rows_take)                                                                                      \
+    X(EL_OP_ROWS_GIVE, rows_give)                                                                                      \
+    X(EL_OP_GROUPED_FORWARD, grouped_forward)                                                                          \
+    X(EL_OP_GROUPED_BACKWARD_DATA, grouped_backward_data)                                                              \
+    X(EL_OP_GROUPED_BACKWARD_WEIGHTS, grouped_backward_weights)                                                        \
+    X(EL_OP_SWIGLU_FORWARD, swiglu_forward)                                                                            \
+    X(EL_OP_SWIGLU_BACKWARD, swiglu_backward)                                                                          \
     X(EL_OP_ADD_ROW, add_row)                                                                                          \
     X(EL_OP_SUM_ROWS, sum_rows)                                                                                        \
     X(EL_OP_SCALE, scale)                                                                                              \

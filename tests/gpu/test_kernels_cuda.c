@@ -130,7 +130,7 @@ static void run_on_device(const struct el_kernel *row, struct el_kernel_args *ar
         args->p[i] = there[i] + out->tensors[i].front_bytes;
     }
     for (int i = 0; i < out->n; i++)
-        if (!there[i]) args->p[i] = args->p[0]; /* in place */
+        if (!there[i] && args->p[i]) args->p[i] = args->p[0]; /* in place */
     run_prepared(row, args, out->name);
     for (int i = 0; i < out->n; i++)
         if (there[i]) from_device(there[i], &out->tensors[i], out->name);

@@ -172,6 +172,28 @@ static void test_a_gradient_that_is_not_finite_shows(void **state)
     assert_true(isnan(dtable[0]) && dtable[1] == 2);
 }
 
+/* The reference's choices, as places go by them; where too few logits are numbers too. */
+static void test_routes_of_what_is_no_number(void **state)
+{
+    enum { T = 5, E = 4 };
+    float logits[T][E] = {{NAN, 1, NAN, 2},
+                          {NAN, NAN, NAN, NAN},
+                          {-INFINITY, NAN, -INFINITY, -INFINITY},
+                          {INFINITY, 3, NAN, INFINITY},
+                          {0, -INFINITY, 0, 0}};
+    for (int k = 1; k <= E; k++) {
+        float here[T * E], there[T * E];
+        int32_t chosen[T * E], chosen_there[T * E];
+        struct el_kernel_args args = {.p = {logits, NULL, here, chosen}, .d = {1, T, E, k}};
+        assert_int_equal(el_kernels_reference()->find(EL_OP_ROUTE_FORWARD, EL_F32)->run(&args), EL_OK);
+        args.p[2] = there, args.p[3] = chosen_there;
+        run_f32(EL_OP_ROUTE_FORWARD, &args);
+        assert_memory_equal(chosen, chosen_there, (size_t)(T * k) * sizeof *chosen);
+        for (int i = 0; i < T * k; i++)
+            assert_true(isnan(here[i]) ? isnan(there[i]) : fabsf(here[i] - there[i]) <= 1e-6f);
+    }
+}
+
 /* Magnitudes far apart in one row: the unit goes by the largest, wherever it stands, and f64 keeps what lies 60 bits
  * below it in the second word. */
 static void test_magnitudes_far_apart(void **state)
@@ -218,6 +240,14 @@ static void test_nothing_to_do(void **state)
     run_f32(EL_OP_LINEAR_BACKWARD_WEIGHTS, &weights);
     for (int i = 0; i < 6; i++) assert_true(w[i] == 0);
     assert_true(dbias[0] == 0 && dbias[1] == 0);
+    int32_t counts[2] = {0};
+    struct el_kernel_args experts = {.p = {NULL, NULL, counts, w}, .d = {0, 1, 3, 2, 1, 1}};
+    for (int i = 0; i < 6; i++) w[i] = 1;
+    run_f32(EL_OP_GROUPED_FORWARD, &experts);
+    run_f32(EL_OP_GROUPED_BACKWARD_DATA, &experts);
+    assert_true(w[0] == 1 && w[5] == 1);
+    run_f32(EL_OP_GROUPED_BACKWARD_WEIGHTS, &experts);
+    for (int i = 0; i < 6; i++) assert_true(w[i] == 0);
 }
 
 /* Scores of 10,000: exp() of one is no number, so the largest is taken out first. The workspace is a number a row.
@@ -314,7 +344,7 @@ static void test_a_convolution_that_cudnn_gives_up(void **state)
 
 RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_bf16, test_many_tensors, test_values_of_a_step,
           test_f16, test_convolutions_by_cudnn, test_batch_norm_far_from_zero, test_dropout_drops_what_the_cpu_drops,
-          test_ids_out_of_range, test_a_gradient_that_is_not_finite_shows, test_magnitudes_far_apart,
-          test_planted_faults_end_the_program, test_loops_past_32_bits, test_nothing_to_do,
+          test_ids_out_of_range, test_a_gradient_that_is_not_finite_shows, test_routes_of_what_is_no_number,
+          test_magnitudes_far_apart, test_planted_faults_end_the_program, test_loops_past_32_bits, test_nothing_to_do,
           test_attention_of_large_scores, test_a_convolution_says_how_it_is_done,
           test_a_convolution_that_cudnn_gives_up)

@@ -68,6 +68,18 @@ struct test_case {
     CASE(LAYER_NORM_FORWARD, (__VA_ARGS__), 1e-5), CASE(LAYER_NORM_BACKWARD, (__VA_ARGS__), 0, 0),                     \
         CASE(LAYER_NORM_BACKWARD, (__VA_ARGS__), 0, 1), CASE(LAYER_NORM_BACKWARD, (__VA_ARGS__), 1, 0)
 #define ATTENTION(...) CASE(ATTENTION_FORWARD, (__VA_ARGS__), 0), CASE(ATTENTION_BACKWARD, (__VA_ARGS__), 0)
+/* By logits; drawn; in turn. Logits have ties. */
+#define ROUTE(b, t, e, k)                                                                                              \
+    CASE(ROUTE_FORWARD, (b, t, e, k), 0), CASE_AT(3, ROUTE_FORWARD, (b, t, e, k, 2, 3, 2), 0),                         \
+        CASE_AT(3, ROUTE_FORWARD, (b, t, e, k, 2, 3), 1), CASE(ROUTE_BACKWARD, (b, t, e, k), 0, 0),                    \
+        CASE(ROUTE_BACKWARD, (b, t, e, k), 0.3, 0.2)
+#define PLACE(...)       CASE(ROUTE_PLACE, (__VA_ARGS__), 0), CASE_WITHOUT(1 << 3, ROUTE_PLACE, (__VA_ARGS__), 0)
+#define EXPERT_ROWS(...) CASE(ROWS_TAKE, (__VA_ARGS__), 0), BOTH(ROWS_GIVE, (__VA_ARGS__))
+#define GROUPED(r, ...)                                                                                                \
+    CASE(GROUPED_FORWARD, (r, __VA_ARGS__), 0, r), CASE(GROUPED_BACKWARD_DATA, (r, __VA_ARGS__), 0, r),                \
+        CASE(GROUPED_BACKWARD_DATA, (r, __VA_ARGS__), 1, r), CASE(GROUPED_BACKWARD_WEIGHTS, (r, __VA_ARGS__), 0, r),   \
+        CASE(GROUPED_BACKWARD_WEIGHTS, (r, __VA_ARGS__), 1, r)
+#define SWIGLU(...) CASE(SWIGLU_FORWARD, (__VA_ARGS__), 0), CASE(SWIGLU_BACKWARD, (__VA_ARGS__), 0)
 #define DROPOUT(...)                                                                                                   \
     CASE_AT(3, DROPOUT, (__VA_ARGS__), 0.5), CASE_IN_PLACE(DROPOUT, (__VA_ARGS__), 0.1), CASE(DROPOUT, (__VA_ARGS__), 0)
 /* Residual: operand 3 of forward, 8 of backward, there in place of dy too. ReLU: backward has y, its operand 2. */
@@ -134,6 +146,27 @@ static const struct test_case cases[] = {
     ATTENTION(1, 67, 2, 64),
     ATTENTION(2, 70, 1, 70), /* beyond a tile of the card's, in both */
     ATTENTION(1, 129, 1, 33),
+    ROUTE(1, 1, 1, 1),
+    ROUTE(2, 5, 4, 2),
+    ROUTE(1, 67, 8, 1),
+    ROUTE(3, 7, 6, 6), /* all experts */
+    ROUTE(2, 70, 40, 16),
+    ROUTE(1, 3, 512, 3),
+    PLACE(1, 1, 1, 1, 1, 1),
+    PLACE(2, 5, 4, 2, 2, 24),
+    PLACE(3, 70, 6, 3, 3, 660, 20), /* some are dropped */
+    PLACE(2, 9, 64, 2, 1, 40),      /* most experts have none */
+    PLACE(5, 1100, 4, 4, 2, 22000), /* more choices than a block of the card's has */
+    EXPERT_ROWS(1, 1, 1, 1),
+    EXPERT_ROWS(7, 33, 3, 25),
+    EXPERT_ROWS(50, 70, 2, 100),
+    GROUPED(1, 1, 1, 1, 1, 1),
+    GROUPED(13, 3, 5, 3, 2, 1), /* an expert without rows, and a row that no part has */
+    GROUPED(90, 17, 66, 4, 2, 3),
+    GROUPED(430, 70, 9, 3, 2, 1), /* more rows of an expert than a tile of the card's */
+    SWIGLU(1, 1, 1, 1, 1),
+    SWIGLU(29, 5, 3, 2, 2),
+    SWIGLU(200, 70, 2, 2, 1),
     ROW(1, 1),
     ROW(5, 70),
     ROW(64, 256),
@@ -210,8 +243,12 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
     case EL_OP_LINEAR_FORWARD:
     case EL_OP_MEAN_POOL_FORWARD:
     case EL_OP_LAYER_NORM_FORWARD:
+    case EL_OP_GROUPED_FORWARD:
+    case EL_OP_SWIGLU_BACKWARD:
         return (double)d[1];
     case EL_OP_LINEAR_BACKWARD_DATA:
+    case EL_OP_GROUPED_BACKWARD_DATA:
+    case EL_OP_ROWS_GIVE:
         return (double)d[2];
     case EL_OP_CONV1D_FORWARD:
         return (double)(d[2] * d[4]);
@@ -221,11 +258,14 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
         return (double)(d[0] * (d[1] - d[4] + 1));
     case EL_OP_LAYER_NORM_BACKWARD:
         return (double)(d[0] + d[1]);
+    case EL_OP_ROUTE_BACKWARD:
+        return (double)(d[1] + d[2]);
     case EL_OP_ATTENTION_FORWARD:
     case EL_OP_ATTENTION_BACKWARD:
         return (double)(d[1] + d[3]);
     case EL_OP_SUM_ROWS:
     case EL_OP_LINEAR_BACKWARD_WEIGHTS:
+    case EL_OP_GROUPED_BACKWARD_WEIGHTS:
     case EL_OP_EMBEDDING_BACKWARD:
     case EL_OP_BATCH_NORM_FORWARD:
     case EL_OP_BATCH_NORM_BACKWARD:
@@ -261,6 +301,8 @@ static inline int accumulates(const struct test_case *c, int i)
         return c->s[i >= 5] != 0; /* dx; dscale and dshift */
     case EL_OP_CAST:
         return c->s[1] != 0;
+    case EL_OP_ROUTE_PLACE:
+        return i == 3; /* log */
     case EL_OP_CONV2D_BACKWARD_DATA:
     case EL_OP_CONV2D_BACKWARD_WEIGHTS:
     case EL_OP_MEAN_POOL_BACKWARD:
@@ -270,6 +312,8 @@ static inline int accumulates(const struct test_case *c, int i)
     case EL_OP_CONV1D_BACKWARD_WEIGHTS:
     case EL_OP_EMBEDDING_BACKWARD:
     case EL_OP_SUM_ROWS:
+    case EL_OP_ROWS_GIVE:
+    case EL_OP_GROUPED_BACKWARD_WEIGHTS:
         return c->s[0] != 0;
     default:
         return 0;
@@ -310,54 +354,70 @@ static inline void fill_tensor(const struct test_case *c, const struct operand *
     if ((o->kind == OUT || o->kind == OUT_ID) && !accumulates(c, index))
         memset(tensor->data, 0xff, tensor->bytes); /* NaN: what is not written shows */
     else
-        operand_fill(o, index, c->d[1], dtype, coarse, tensor->data);
+        operand_fill(o, index, operand_limit(c->op, c->d), dtype, coarse, tensor->data);
 }
 
-/* The forward op of a backward op that reads an output of it: where that stands among the operands of both, and whether
+/* The forward op of an op that reads `n` outputs of it: where the first stands among the operands of both, and whether
  * the forward op's input is backward's operand 1. */
 struct kept {
     enum el_op_kind backward, forward;
-    int operand, output, shares_input;
+    int operand, output, n, shares_input;
 };
 
 static inline const struct kept *kept_by(enum el_op_kind op)
 {
     static const struct kept rows[] = {
-        {EL_OP_MAX_POOL_BACKWARD, EL_OP_MAX_POOL_FORWARD, 1, 2, 0},
-        {EL_OP_BATCH_NORM_BACKWARD, EL_OP_BATCH_NORM_FORWARD, 4, 7, 1},
-        {EL_OP_LAYER_NORM_BACKWARD, EL_OP_LAYER_NORM_FORWARD, 3, 4, 1},
-        {EL_OP_ATTENTION_BACKWARD, EL_OP_ATTENTION_FORWARD, 2, 2, 1},
+        {EL_OP_MAX_POOL_BACKWARD, EL_OP_MAX_POOL_FORWARD, 1, 2, 1, 0},
+        {EL_OP_BATCH_NORM_BACKWARD, EL_OP_BATCH_NORM_FORWARD, 4, 7, 1, 1},
+        {EL_OP_LAYER_NORM_BACKWARD, EL_OP_LAYER_NORM_FORWARD, 3, 4, 1, 1},
+        {EL_OP_ATTENTION_BACKWARD, EL_OP_ATTENTION_FORWARD, 2, 2, 1, 1},
+        {EL_OP_ROUTE_BACKWARD, EL_OP_ROUTE_FORWARD, 2, 2, 2, 1},
+        {EL_OP_ROUTE_PLACE, EL_OP_ROUTE_FORWARD, 0, 3, 1, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].backward == op) return &rows[i];
     return NULL;
 }
 
-/* What a backward op reads of its forward, made by the reference in f64 from operands of the same sizes; rounded to
- * f32, so that it is the same in both types. */
-static inline void fill_kept(const struct test_case *c, const struct outcome *out)
+/* Output `o` of a forward op in f64, rounded to f32, or to bf16 where that is given, so that it is the same in all
+ * types. */
+static inline void fill_output(const struct operand *o, const void *from, enum el_dtype dtype, enum el_dtype given,
+                               const struct guarded *tensor)
+{
+    if (operand_is_id(o->kind)) memcpy(tensor->data, from, tensor->bytes);
+    for (int64_t j = 0; !operand_is_id(o->kind) && j < o->n; j++) {
+        float value = (float)((const double *)from)[j];
+        if (given == EL_BF16) value = el_f32_of_bf16(el_bf16_of_f32(value));
+        if (dtype == EL_F64)
+            ((double *)tensor->data)[j] = (double)value;
+        else if (dtype == EL_BF16)
+            ((uint16_t *)tensor->data)[j] = el_bf16_of_f32(value);
+        else
+            ((float *)tensor->data)[j] = value;
+    }
+}
+
+/* What an op reads of its forward, made by the reference in f64 from operands of the same sizes. */
+static inline void fill_kept(const struct test_case *c, const struct outcome *out, const enum el_dtype *given)
 {
     const struct kept *kept = kept_by(c->op);
     struct operand operands[EL_ARGS_POINTERS];
     struct el_kernel_args args = {.s = {1e-5}};
     if (!kept) return;
     memcpy(args.d, c->d, sizeof args.d);
-    int n = op_operands(kept->forward, c->d, operands);
+    if (kept->forward == EL_OP_ROUTE_FORWARD)
+        args.s[0] = 0, memset(&args.d[4], 0, sizeof args.d - 4 * sizeof args.d[0]);
+    int n = op_operands(kept->forward, args.d, operands);
     for (int i = 0; i < n; i++) {
+        if (operands[i].kind == ABSENT) continue;
         args.p[i] = calloc((size_t)operands[i].n, sizeof(double));
         assert_non_null(args.p[i]);
         operand_fill(&operands[i], kept->shares_input ? 1 : i, 0, EL_F64, 0, args.p[i]);
     }
     assert_int_equal(el_kernels_reference()->find(kept->forward, EL_F64)->run(&args), EL_OK);
-    const struct guarded *tensor = &out->tensors[kept->operand];
-    int is_id = operand_is_id(operands[kept->output].kind);
-    if (is_id) memcpy(tensor->data, args.p[kept->output], tensor->bytes);
-    for (int64_t j = 0; !is_id && j < operands[kept->output].n; j++) {
-        float value = (float)((const double *)args.p[kept->output])[j];
-        if (out->dtype == EL_F64)
-            ((double *)tensor->data)[j] = (double)value;
-        else
-            ((float *)tensor->data)[j] = value;
+    for (int i = 0; i < kept->n; i++) {
+        const int to = kept->operand + i, from = kept->output + i;
+        fill_output(&operands[from], args.p[from], out->types[to], given[to], &out->tensors[to]);
     }
     for (int i = 0; i < n; i++) free(args.p[i]);
 }
@@ -387,7 +447,7 @@ static inline void compute_like(enum el_dtype values, const struct el_kernel_tab
 {
     struct el_kernel_args args = {.step = c->step};
     enum el_dtype given[EL_ARGS_POINTERS];
-    if (c->op == EL_OP_DROPOUT) args.k[0] = 11, args.k[1] = 4;
+    if (c->op == EL_OP_DROPOUT || c->op == EL_OP_ROUTE_FORWARD) args.k[0] = 11, args.k[1] = 4;
     memcpy(args.d, c->d, sizeof args.d);
     memcpy(args.s, c->s, sizeof args.s);
     memset(out, 0, sizeof *out);
@@ -410,7 +470,7 @@ static inline void compute_like(enum el_dtype values, const struct el_kernel_tab
         fill_tensor(c, o, i, out->types[i], given[i] == EL_BF16, &out->tensors[i]);
         args.p[i] = out->tensors[i].data;
     }
-    fill_kept(c, out);
+    fill_kept(c, out, given);
     runner(table->find(c->op, dtype), &args, out);
 }
 

@@ -52,10 +52,12 @@ static inline void guarded_free(struct guarded *g, const char *what)
 
 /* How an operand is filled and whether it comes back. */
 enum operand_kind {
-    ABSENT,  /* NULL */
-    IN,      /* reals in [-1, 1) */
-    IN_STEP, /* reals that are multiples of 1/4: ties and zeros happen */
-    IN_ID,   /* int32 in 0..d[1]-1 */
+    ABSENT,   /* NULL */
+    IN,       /* reals in [-1, 1) */
+    IN_STEP,  /* reals that are multiples of 1/4: ties and zeros happen */
+    IN_ID,    /* int32 in 0..d[1]-1 */
+    IN_ROW,   /* int32: rows, from the last one on, and -1 */
+    IN_COUNT, /* int32: 0 and up to a limit */
     IN_POSITIVE,
     KEPT,    /* reals that the forward op leaves: filled by its caller */
     KEPT_ID, /* int32, the same */
@@ -72,7 +74,7 @@ struct operand {
 
 static inline int operand_is_id(enum operand_kind kind)
 {
-    return kind == IN_ID || kind == KEPT_ID || kind == OUT_ID;
+    return kind == IN_ID || kind == IN_ROW || kind == IN_COUNT || kind == KEPT_ID || kind == OUT_ID;
 }
 
 static inline int operand_is_output(enum operand_kind kind)
@@ -167,10 +169,63 @@ static inline int layer_operands(enum el_op_kind op, const int64_t *d, struct op
     }
 }
 
+/* The operands of experts: rows that are not used must stay. */
+static inline int expert_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
+{
+    int64_t logits = d[0] * d[1] * d[2], choices = d[0] * d[1] * d[3], nw = d[0] * d[1], rw = d[3] * d[1];
+    int64_t x = d[0] * d[1], y = d[0] * d[2], w = d[1] * d[2] * d[3], counts = d[3] * d[4] * d[5];
+    int64_t c = d[0] * d[1], counts_c = d[2] * d[3] * d[4];
+    switch (op) {
+    case EL_OP_ROUTE_FORWARD:
+        OPERANDS({IN_STEP, logits}, {d[6] ? IN_STEP : ABSENT, d[6] * d[2]}, {OUT, choices}, {OUT_ID, choices});
+    case EL_OP_ROUTE_BACKWARD:
+        OPERANDS({IN, choices}, {IN_STEP, logits}, {KEPT, choices}, {KEPT_ID, choices}, {OUT, logits});
+    case EL_OP_ROUTE_PLACE:
+        OPERANDS({KEPT_ID, choices}, {OUT_ID, choices}, {OUT_ID, d[0] * d[2]}, {OUT_ID, 2 * d[2]});
+    case EL_OP_ROWS_TAKE:
+        OPERANDS({IN, nw}, {IN_ROW, d[0] * d[2]}, {INOUT, rw});
+    case EL_OP_ROWS_GIVE:
+        OPERANDS({IN, rw}, {IN_ROW, d[0] * d[2]}, {OUT, nw});
+    case EL_OP_GROUPED_FORWARD:
+        OPERANDS({IN, x}, {IN, w}, {IN_COUNT, counts}, {INOUT, y});
+    case EL_OP_GROUPED_BACKWARD_DATA:
+        OPERANDS({IN, y}, {IN, w}, {IN_COUNT, counts}, {INOUT, x});
+    case EL_OP_GROUPED_BACKWARD_WEIGHTS:
+        OPERANDS({IN, x}, {IN, y}, {IN_COUNT, counts}, {OUT, w});
+    case EL_OP_SWIGLU_FORWARD:
+        OPERANDS({IN, 2 * c}, {IN, d[0]}, {IN_COUNT, counts_c}, {INOUT, c});
+    case EL_OP_SWIGLU_BACKWARD:
+        OPERANDS({IN, c}, {IN, 2 * c}, {IN, d[0]}, {IN_COUNT, counts_c}, {INOUT, 2 * c}, {INOUT, d[0]});
+    default:
+        fail_msg("no operands known for op %s", el_op_name(op));
+        return 0;
+    }
+}
+
+/* The limit of what ids, rows or counts an op is given. */
+static inline int64_t operand_limit(enum el_op_kind op, const int64_t *d)
+{
+    switch (op) {
+    case EL_OP_ROWS_TAKE:
+    case EL_OP_ROWS_GIVE:
+        return d[3];
+    case EL_OP_GROUPED_FORWARD:
+    case EL_OP_GROUPED_BACKWARD_DATA:
+    case EL_OP_GROUPED_BACKWARD_WEIGHTS:
+        return d[0] / (d[3] * d[4] * d[5]);
+    case EL_OP_SWIGLU_FORWARD:
+    case EL_OP_SWIGLU_BACKWARD:
+        return d[0] / (d[2] * d[3] * d[4]);
+    default:
+        return d[1];
+    }
+}
+
 /* The operands of every op. */
 static inline int op_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
 {
     int64_t n = d[0], rn = d[0] * d[1];
+    if (op >= EL_OP_ROUTE_FORWARD && op <= EL_OP_SWIGLU_BACKWARD) return expert_operands(op, d, o);
     switch (op) {
     case EL_OP_RELU_BACKWARD:
         OPERANDS({IN, n}, {IN_STEP, n}, {OUT, n});
@@ -228,6 +283,14 @@ static inline double operand_value(enum operand_kind kind, int index, int64_t i)
     return 2 * u - 1;
 }
 
+/* Rows stand once each, and every fifth is missing; of three counts the second is 0. */
+static inline int32_t operand_id(enum operand_kind kind, int64_t i, int64_t limit, double value)
+{
+    if (kind == IN_ROW) return i % 5 == 3 ? -1 : (int32_t)(limit - 1 - i);
+    if (kind == IN_COUNT) return i % 3 == 1 ? 0 : (int32_t)(limit - i * 7 % (limit + 1));
+    return kind == IN_ID ? (int32_t)(value * (double)limit) : 5;
+}
+
 /* `coarse`: numbers that bf16 has. */
 static inline void operand_fill(const struct operand *o, int index, int64_t limit, enum el_dtype dtype, int coarse,
                                 void *data)
@@ -238,7 +301,7 @@ static inline void operand_fill(const struct operand *o, int index, int64_t limi
         if (dtype == EL_BF16)
             ((uint16_t *)data)[i] = el_bf16_of_f32((float)value);
         else if (operand_is_id(o->kind))
-            ((int32_t *)data)[i] = o->kind == IN_ID ? (int32_t)(value * (double)limit) : 5;
+            ((int32_t *)data)[i] = operand_id(o->kind, i, limit, value);
         else if (dtype == EL_F32)
             ((float *)data)[i] = (float)value;
         else

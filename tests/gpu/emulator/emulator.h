@@ -71,6 +71,18 @@ template <typename T> static inline T __shfl_xor_sync(unsigned lanes, T value, i
     return value;
 }
 
+static inline unsigned __ballot_sync(unsigned lanes, bool is_set)
+{
+    unsigned bits = is_set ? 1u << threadIdx.x % 32 : 0;
+    for (int mask = 16; mask > 0; mask /= 2) bits |= __shfl_xor_sync(lanes, bits, mask);
+    return bits;
+}
+
+static inline int __popc(unsigned bits)
+{
+    return __builtin_popcount(bits);
+}
+
 /* That an atomic is about to change a word: its own loads and stores are not watched. */
 void el_emulator_atomic(const void *at, int bytes);
 #define EL_EMULATOR_ATOMIC template <typename T> __attribute__((no_sanitize("thread"))) static inline T
