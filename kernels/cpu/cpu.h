@@ -27,6 +27,10 @@
     X(EL_OP_MEAN_POOL_BACKWARD, mean_pool_backward)                                                                    \
     X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
+    X(EL_OP_ROWS_TAKE, rows_take)                                                                                      \
+    X(EL_OP_ROWS_GIVE, rows_give)                                                                                      \
+    X(EL_OP_SWIGLU_FORWARD, swiglu_forward)                                                                            \
+    X(EL_OP_SWIGLU_BACKWARD, swiglu_backward)                                                                          \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \

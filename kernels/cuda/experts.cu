@@ -60,6 +60,7 @@ struct piece {
 struct groups {
     struct el_experts all;
     int64_t in, out;
+    double scale; /* of dw */
     int32_t *begin;
     struct piece *pieces;
 };
@@ -67,7 +68,7 @@ struct groups {
 static struct groups groups_of(const struct el_kernel_args *args)
 {
     int32_t *begin = static_cast<int32_t *>(args->workspace);
-    return {el_experts(args->p[2], &args->d[3], args->d[0]), args->d[1], args->d[2], begin,
+    return {el_experts(args->p[2], &args->d[3], args->d[0]),         args->d[1], args->d[2], args->s[2], begin,
             reinterpret_cast<struct piece *>(begin + args->d[3] + 1)};
 }
 
@@ -225,6 +226,8 @@ __global__ void __launch_bounds__(EL_CUDA_THREADS, BLOCKS)
             multiply<false, false>(&tiles, factor<IO>{dy + piece.first * of.out + row, of.out, of.out - row},
                                    factor<IO>{x + piece.first * of.in + column, of.in, of.in - column}, piece.n, sum);
         }
+        for (int i = 0; i < EACH; i++)
+            for (int j = 0; j < EACH; j++) sum[i][j] *= static_cast<REAL>(of.scale);
         put(dw + (expert * of.out + row) * of.in + column, of.in, of.out - row, of.in - column, acc, sum);
     }
 }

@@ -10,7 +10,15 @@
 #include "runtime/base/host_device.h"
 
 /* Part of the key, so that no two uses share a sequence. */
-enum el_rng_use { EL_RNG_INIT = 1, EL_RNG_DROPOUT, EL_RNG_SHUFFLE, EL_RNG_DATA, EL_RNG_ORDER, EL_RNG_TEST, EL_RNG_ROUTE };
+enum el_rng_use {
+    EL_RNG_INIT = 1,
+    EL_RNG_DROPOUT,
+    EL_RNG_SHUFFLE,
+    EL_RNG_DATA,
+    EL_RNG_ORDER,
+    EL_RNG_TEST,
+    EL_RNG_ROUTE
+};
 
 struct el_rng_key {
     uint64_t seed;
