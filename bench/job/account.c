@@ -1,5 +1,6 @@
 /* A process's account of a launch. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
@@ -20,10 +21,29 @@ static enum el_status ask_recorder(const struct el_job_measurement *m, int i, st
     if (account->controlled) EL_TRY(el_recorder_summarize(recorder, position, off, &account->off));
     EL_TRY(el_recorder_ops(recorder, position, &account->ops, &account->n_ops));
     account->in_flight = el_recorder_in_flight(recorder, position);
-    if (m->job->trial->train.length_by_batch) account->by_step = recorder;
+    if (m->job->trial->train.length_by_batch || m->result.routed[i].n_steps) account->by_step = recorder;
     account->position = position;
     EL_TRY(el_recorder_lane(recorder, position, m->shown_step, &account->lane));
     return el_memory_timeline_make(recorder, position, m->result.ledgers[i].live_by_tag, &account->timeline);
+}
+
+/* Bytes of parts whose use is data. */
+static void add_beyond(const struct el_routed *routed, struct el_member_account *account)
+{
+    struct el_device_summary *summary = &account->summary;
+    const bool whole = account->layout && el_layout_is_whole(account->layout, EL_AXIS_EXPERT);
+    const char *name = whole ? "world" : el_axis_row(EL_AXIS_EXPERT)->name;
+    if (routed->n_steps == 0 || summary->n_steps == 0) return;
+    const double sent = (double)routed->beyond[0] / (double)routed->n_steps;
+    const double received = (double)routed->beyond[1] / (double)routed->n_steps;
+    summary->sent_bytes += sent;
+    summary->comm_bytes += sent;
+    summary->received_bytes += received;
+    for (int g = 0; g < summary->n_groups; g++) {
+        if (strcmp(summary->groups[g].name, name) != 0) continue;
+        summary->groups[g].sent_bytes += sent;
+        summary->groups[g].received_bytes += received;
+    }
 }
 
 static enum el_status add_member(const struct el_job_measurement *m, int i, const char *host,
@@ -61,6 +81,7 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
                                         .gpu = el_job_window_gpu(&m->window, i)};
     account.n_cores = el_device_cores(device, &account.cores);
     enum el_status status = ask_recorder(m, i, &account);
+    if (status == EL_OK) add_beyond(&m->result.routed[i], &account);
     if (status == EL_OK) json_array_append_new(members, el_record_member(&account));
     el_memory_timeline_free(&account.timeline);
     free(account.lane.boxes);

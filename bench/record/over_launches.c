@@ -130,8 +130,9 @@ static json_t *busy_interval(const json_t *ok, size_t position)
 /* Identity (rank, pid, host) and memory are the first repeat's, except the timeline. */
 static json_t *device_over_repeats(const json_t *ok, size_t position, size_t median)
 {
-    static const char *const kept[] = {"device",    "host",   "rank",  "pid",    "uuid",           "model",
-                                       "simulated", "memory", "cores", "layout", "activation_sets"};
+    static const char *const kept[] = {"device",          "host",      "rank",   "pid",   "uuid",
+                                       "model",           "simulated", "memory", "cores", "layout",
+                                       "activation_sets", "routing"};
     const json_t *first = member_at(json_array_get(ok, 0), position);
     json_t *device = json_deep_copy(first);
     set_medians(device, ok, position, "");

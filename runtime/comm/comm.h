@@ -197,6 +197,10 @@ void el_comm_mute(struct el_comm *comm, bool muted);
  * moves 2 (n - 1) / n of the payload each way, as nccl-tests count (doc/PERFORMANCE.md there). */
 struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op);
 
+/* Bytes sent and received so far beyond those of the operations' `expected` parts; may be negative. On the worker's
+ * thread, between steps. */
+void el_comm_beyond(const struct el_comm *comm, int64_t bytes_p[2]);
+
 /* Queues after everything issued so far to the device's compute stream. `op_id_p` may be NULL. Errors: EL_ERR_INVALID
  * (root, sizes, overlap, no free stream); EL_ERR_ABSENT for a verb that the backend lacks. */
 enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,

@@ -29,6 +29,7 @@ struct el_comm {
     uint64_t issued;
     uint64_t first_issued, kept; /* el_comm_begin_program: the program's first number; the next without `again` */
     uint64_t run[2];             /* operations begun: collectives, and this member's links */
+    int64_t beyond[2];           /* el_comm_beyond: sent, received */
     bool muted;
     enum el_comm_algorithm forced;
     struct el_comm_known *known;    /* [EL_COMM_VERB_COUNT]; NULL: none yet */

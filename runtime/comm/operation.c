@@ -102,7 +102,7 @@ static enum el_status know(struct el_comm *comm, const struct el_comm_op *op, co
 enum { VIEW_DATA, VIEW_RESULT, VIEW_USED };
 
 struct arguments {
-    size_t count;
+    size_t count, expected; /* of a part */
     int root, tag;
     int32_t used_each, unit; /* 0: whole parts */
     uint8_t verb, reduction, dtype, algorithm;
@@ -113,6 +113,7 @@ _Static_assert(sizeof(struct arguments) <= EL_CALL_ARGUMENT_BYTES, "a call canno
 static struct arguments arguments_of(const struct el_comm *comm, const struct el_comm_op *op)
 {
     return (struct arguments){.count = op->count,
+                              .expected = expected_count(comm, op),
                               .root = op->root,
                               .tag = op->tag,
                               .used_each = el_comm_is_given(op->used) ? (int32_t)op->used_each : 0,
@@ -262,6 +263,24 @@ static enum el_status run_in_graph(struct el_comm *comm, const struct el_call_ar
     return EL_OK;
 }
 
+/* What moved beyond what the program's ops say. */
+static void count_beyond(struct el_comm *comm, const struct el_comm_task *task, size_t expected)
+{
+    const int64_t width = (int64_t)el_dtype_bytes(task->dtype);
+    for (int r = 0; r < comm->size; r++) {
+        if (r == comm->rank || !task->used.counts || el_device_is_asynchronous(comm->place.device)) continue;
+        const size_t sent = el_comm_used(&task->used, r, false, 0, task->count);
+        const size_t received = el_comm_used(&task->used, r, true, 0, task->count);
+        comm->beyond[0] += ((int64_t)sent - (int64_t)expected) * width;
+        comm->beyond[1] += ((int64_t)received - (int64_t)expected) * width;
+    }
+}
+
+void el_comm_beyond(const struct el_comm *comm, int64_t bytes_p[2])
+{
+    memcpy(bytes_p, comm->beyond, sizeof comm->beyond);
+}
+
 static enum el_status run(const struct el_call_args *args)
 {
     struct el_comm *comm = args->context;
@@ -274,6 +293,7 @@ static enum el_status run(const struct el_call_args *args)
     if (moves_nothing(&task)) return EL_OK;
     if (comm->muted) task.count = 0; /* the receiver still waits for the send */
     if (!comm->state) return run_alone(comm, &task);
+    count_beyond(comm, &task, ((const struct arguments *)args->arguments)->expected);
     return fail_operation(comm, &task,
                           comm->backend->ops->asynchronous ? enqueue(comm, args, &task) : run_on_host(comm, &task));
 }

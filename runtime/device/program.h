@@ -82,7 +82,7 @@ struct el_call_message {
     bool sends;
 };
 
-enum { EL_CALL_ARGUMENT_BYTES = 32 };
+enum { EL_CALL_ARGUMENT_BYTES = 48 };
 
 /* A function in stream order on the stream's thread: a collective, loading a batch. */
 struct el_call_op {

@@ -42,6 +42,17 @@ static enum el_status add_step(const struct el_shard *shard, bool measured, stru
     return read_counters(shard, routed, sums);
 }
 
+/* On GPUs parts move whole, as the ops say. */
+static void add_beyond(const struct el_comm *comm, bool measured, struct el_routed *routed)
+{
+    int64_t now[2];
+    el_comm_beyond(comm, now);
+    for (int i = 0; i < 2; i++) {
+        if (measured) routed->beyond[i] += now[i] - routed->last_beyond[i];
+        routed->last_beyond[i] = now[i];
+    }
+}
+
 enum el_status el_run_routed(struct el_run *run, bool measured)
 {
     for (int m = 0; m < run->worker.n_members; m++) {
@@ -50,6 +61,7 @@ enum el_status el_run_routed(struct el_run *run, bool measured)
         if (!shard->routed || !el_device_computes(shard->device)) continue;
         if (!routed->experts) EL_TRY(open_routed(shard, routed));
         EL_TRY(add_step(shard, measured, routed));
+        if (run->worker.group[EL_AXIS_EXPERT]) add_beyond(run->worker.group[EL_AXIS_EXPERT], measured, routed);
     }
     return EL_OK;
 }

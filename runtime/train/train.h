@@ -75,7 +75,9 @@ struct el_epoch_result {
 struct el_routed {
     int64_t experts, layers, n_steps;
     int64_t *counts;
-    int64_t room; /* steps */
+    int64_t beyond[2]; /* bytes sent and received in these steps beyond the ops' */
+    /* Its own: steps with room, and counters before the step. */
+    int64_t room, last_beyond[2];
     int32_t *last;
 };
 
