@@ -22,9 +22,9 @@
 static void draw(const json_t *run, const char *dir, bool json)
 {
     static const struct el_figure *const figures[] = {&el_figure_imbalance, &el_figure_device_steps,
-                                                      &el_figure_device_bytes};
+                                                      &el_figure_device_bytes, &el_figure_routing};
     FILE *messages = json ? NULL : stdout;
-    el_say_not_drawn(el_plot_figures(figures, 3, run, dir, messages), messages);
+    el_say_not_drawn(el_plot_figures(figures, 4, run, dir, messages), messages);
 }
 
 static enum el_status show(const json_t *run, const struct el_options *options, const char *dir)

@@ -248,6 +248,7 @@ void el_imbalance_print(const json_t *run, FILE *out)
     fputc('\n', out);
     put_measures(trials, out);
     put_times(trials, out);
+    el_imbalance_put_routing(trials, out);
     el_report_warnings(json_object_get(run, "trials"), "", out);
     fputc('\n', out);
     el_imbalance_explain(json_object_get(run, "trials"), out);
@@ -255,6 +256,7 @@ void el_imbalance_print(const json_t *run, FILE *out)
         say(trial, "time.blame", out);
         say(trial, "time.longest", out);
         say(trial, "bytes", out);
+        say(trial, "routing", out);
     }
     json_decref(document);
 }
@@ -335,7 +337,8 @@ static json_t *trial_of(const json_t *trials, const json_t *trial)
     if (several) el_imbalance_sentence(trials, trial, sentence);
     el_json_put_all(document, EL_KEY("cards", cards), EL_KEY("shared_cards", el_report_shared_cards(cards)),
                     EL_KEY("difference", several ? difference_of(cards, sentence) : json_null()),
-                    EL_KEY("time", el_imbalance_time(trial)), EL_KEY("bytes", el_imbalance_bytes(trial)));
+                    EL_KEY("time", el_imbalance_time(trial)), EL_KEY("bytes", el_imbalance_bytes(trial)),
+                    EL_KEY("routing", el_imbalance_routing(trial)));
     return document;
 }
 

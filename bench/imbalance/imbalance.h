@@ -56,6 +56,15 @@ void el_imbalance_explain(const json_t *trials, FILE *out);
 
 /* {"ranks", "blame", "longest"}; null: not recorded, or one device. NULL: no memory. New reference. */
 json_t *el_imbalance_time(const json_t *trial);
+/* routing.c: where tokens of a mixture of experts went; null: no routers, or not known. New reference. */
+json_t *el_imbalance_routing(const json_t *trial);
+/* Rows that a device's experts compute in a step, over layers; NAN: unknown. */
+double el_imbalance_rows(const json_t *devices, const json_t *device);
+/* `trials`: el_imbalance_document's. */
+void el_imbalance_put_routing(const json_t *trials, FILE *out);
+/* Experts and steps, and each rank's rows; the document is a run's. */
+extern const struct el_figure el_figure_routing;
+
 /* The largest sender: {"rank", "sent_ratio", "sentence", "cause"}, all but the ratio null if all send as much; null if
  * nothing is sent. New reference. */
 json_t *el_imbalance_bytes(const json_t *trial);

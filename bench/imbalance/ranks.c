@@ -105,12 +105,32 @@ static double alone_ms(const struct devices *d, char names[NAMES_BYTES])
     return sum;
 }
 
+/* Rows of experts; NAN: none, or unknown. */
+static double routed_ratio(const struct devices *d)
+{
+    double own = NAN, others = 0;
+    EL_EACH(device, d->list) {
+        const double rows = el_imbalance_rows(d->list, device);
+        if ((int)device_at.i == d->who)
+            own = rows;
+        else
+            others += rows / (d->n - 1);
+    }
+    return own / others;
+}
+
 static json_t *largest_ratio(const struct devices *d, double own_ms, double others_ms)
 {
     char words[WORDS_BYTES], own[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES];
     double own_samples, others_samples, samples = samples_ratio(d, &own_samples, &others_samples);
     double work = own_at(d, "flops") / others_at(d, "flops") / samples, speed = own_ms / others_ms / samples / work;
     bool stages = in_stages(d);
+    const double rows = routed_ratio(d);
+    if (rows >= LONGER_RATIO) {
+        snprintf(words, sizeof words, "routing: its experts get %s times the tokens of %s", el_text_figure(rows, own),
+                 d->others);
+        return cause_json("routing", words);
+    }
     if (!(samples > 0 && work > 0)) return json_null();
     if (samples >= fmax(work, speed)) {
         snprintf(words, sizeof words, "share: %.0f samples per step, %s %.0f", own_samples, d->others, others_samples);
