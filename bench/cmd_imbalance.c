@@ -11,6 +11,7 @@
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/imbalance/imbalance.h"
+#include "bench/imbalance/placement.h"
 #include "bench/imbalance/snapshots.h"
 #include "bench/options/options.h"
 #include "bench/plot/plot.h"
@@ -192,13 +193,28 @@ static enum el_status add_earlier(const struct el_options *options, struct el_op
     return status;
 }
 
+/* The experts' own order, and the best one. */
+static enum el_status begin_placement(const struct el_options *options, struct el_options *grown,
+                                      struct el_placement *placement)
+{
+    struct el_trial_set set;
+    char list[EL_LIST_BYTES];
+    EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, options, &set));
+    enum el_status status = el_placement_of(&set.trials[0], placement);
+    el_trials_free(&set);
+    EL_TRY(status);
+    snprintf(list, sizeof list, "own%s%s", *placement->text ? "/" : "", placement->text);
+    return el_option_take(EL_CMD_IMBALANCE, el_option_of_command(EL_CMD_IMBALANCE, "placement"), list, grown);
+}
+
 /* Equal ones, for memory also the best. */
 static enum el_status begin_solution(const struct el_options *options, struct el_options *grown,
-                                     struct el_solution *solution)
+                                     struct el_solution *solution, struct el_placement *placement)
 {
     struct el_trial_set set;
     bool found = false;
     *grown = *options;
+    if (options->solve == EL_SOLVE_PLACEMENT) return begin_placement(options, grown, placement);
     *solution = (struct el_solution){.memory = options->solve == EL_SOLVE_MEMORY};
     if (options->solve == EL_SOLVE_NONE) return EL_OK;
     EL_TRY(add_shares(grown, "equal"));
@@ -210,8 +226,13 @@ static enum el_status begin_solution(const struct el_options *options, struct el
     return status == EL_OK ? add_earlier(options, grown) : status;
 }
 
-static enum el_status solve(struct el_campaign *c, struct el_options *grown, struct el_solution *solution)
+static enum el_status solve(struct el_campaign *c, struct el_options *grown, struct el_solution *solution,
+                            const struct el_placement *placement)
 {
+    if (grown->solve == EL_SOLVE_PLACEMENT) {
+        el_json_put(c->run, "solution", el_placement_document(placement, json_object_get(c->run, "trials")));
+        return el_store_save_run(&c->store, c->run);
+    }
     for (bool found = true; found && !el_runner_interrupted();) {
         EL_TRY(el_solution_next(solution, &c->set.trials[0], json_object_get(c->run, "trials"), &found));
         if (!found || has_shares(grown, solution->shares[solution->n - 1])) continue;
@@ -229,12 +250,16 @@ static enum el_status predict(const struct el_options *options)
     struct el_options grown;
     struct el_trial_set set;
     struct el_solution solution;
+    struct el_placement placement;
     json_t *run = NULL;
-    EL_TRY(begin_solution(options, &grown, &solution));
+    EL_TRY(begin_solution(options, &grown, &solution, &placement));
     EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, &grown, &set));
     enum el_status status = el_imbalance_predict(&set, &run);
     if (status == EL_OK && options->solve)
-        el_json_put(run, "solution", el_solution_document(&solution, json_object_get(run, "trials")));
+        el_json_put(run, "solution",
+                    options->solve == EL_SOLVE_PLACEMENT
+                        ? el_placement_document(&placement, json_object_get(run, "trials"))
+                        : el_solution_document(&solution, json_object_get(run, "trials")));
     if (status == EL_OK) status = show_predicted(run, options);
     json_decref(run);
     el_trials_free(&set);
@@ -262,8 +287,9 @@ static enum el_status measure(const struct el_options *given, int *exit_status_p
     struct el_campaign campaign;
     struct el_options grown, *options = &grown;
     struct el_solution solution;
+    struct el_placement placement;
     enum el_status status = EL_OK;
-    EL_TRY(begin_solution(given, &grown, &solution));
+    EL_TRY(begin_solution(given, &grown, &solution, &placement));
     EL_TRY(el_devices_check(options->devices, options->n_devices));
     el_runner_catch_signals();
     EL_TRY(check_fresh(options));
@@ -274,7 +300,8 @@ static enum el_status measure(const struct el_options *given, int *exit_status_p
     if (status == EL_OK)
         status =
             el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_info(campaign.set.dataset)->description);
-    if (status == EL_OK && grown.solve && !el_runner_interrupted()) status = solve(&campaign, &grown, &solution);
+    if (status == EL_OK && grown.solve && !el_runner_interrupted())
+        status = solve(&campaign, &grown, &solution, &placement);
     return el_end_campaign(&campaign, status, "the same command and --out", show_campaign, exit_status_p);
 }
 
@@ -294,12 +321,17 @@ static enum el_status prepare_solution(struct el_options *options)
 {
     bool batch = el_option_given(options, "batch") || el_option_given(options, "batch-per-device");
     if (options->solve == EL_SOLVE_NONE) return EL_OK;
-    if (el_option_given(options, "shares"))
+    if (options->solve == EL_SOLVE_PLACEMENT && el_option_given(options, "placement"))
+        return el_fail(EL_ERR_INVALID, "--solve finds the placement: leave --routing placement out");
+    if (options->solve != EL_SOLVE_PLACEMENT && el_option_given(options, "shares"))
         return el_fail(EL_ERR_INVALID, "--solve finds the shares: leave --shares out");
     if (options->dry_run && options->solve == EL_SOLVE_TIME)
         return el_fail(EL_ERR_INVALID, "--solve time needs a measurement: leave --dry-run out, or give --solve memory");
     if (!el_option_given(options, "modes"))
-        snprintf(options->modes[0], sizeof options->modes[0], options->solve == EL_SOLVE_TIME ? "ddp" : "dp");
+        snprintf(options->modes[0], sizeof options->modes[0], "%s",
+                 options->solve == EL_SOLVE_PLACEMENT ? "ep"
+                 : options->solve == EL_SOLVE_TIME    ? "ddp"
+                                                      : "dp");
     if (!el_option_given(options, "modes")) options->n_modes = 1;
     if (!batch) options->batches[0] = options->batches[options->n_batches - 1];
     if (!batch) options->n_batches = 1;

@@ -137,11 +137,13 @@ static json_t *largest_ratio(const struct devices *d, double own_ms, double othe
         return cause_json("share", words);
     }
     if (work >= speed) {
+        const bool experts = el_json_number(json_array_get(d->list, (size_t)d->n - 1), "layout.expert") > 0;
         snprintf(words, sizeof words,
-                 stages ? "cut: its stage does %s times the arithmetic of %s"
-                        : "length: %s times the arithmetic a sample of %s",
+                 stages    ? "cut: its stage does %s times the arithmetic of %s"
+                 : experts ? "routing: its experts do %s times the arithmetic of %s"
+                           : "length: %s times the arithmetic a sample of %s",
                  el_text_figure(work, own), d->others);
-        return cause_json(stages ? "cut" : "length", words);
+        return cause_json(stages ? "cut" : experts ? "routing" : "length", words);
     }
     snprintf(words, sizeof words, "speed: %s ms of computing a sample, %s %s",
              el_text_figure(own_ms / own_samples, own), d->others, el_text_figure(others_ms / others_samples, others));

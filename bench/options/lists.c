@@ -16,16 +16,18 @@ static bool may_be_list(const struct el_option_row *row)
     if (strstr(once, name) || !el_option_of_command(EL_CMD_COMPARE, row->name) ||
         !el_option_of_command(EL_CMD_RUN, row->name))
         return false;
+    if (!strcmp(row->name, "routing") || !strcmp(row->name, "placement")) return true;
     if (row->kind == EL_OPTION_OF_MODE)
         return row->of_mode->kind != EL_MODE_WORDS && row->of_mode->kind != EL_MODE_TEXT;
     return row->kind == EL_OPTION_INT || row->kind == EL_OPTION_COUNT || row->kind == EL_OPTION_REAL ||
            row->kind == EL_OPTION_WORD || row->kind == EL_OPTION_SWITCH || row->kind == EL_OPTION_CHOICE;
 }
 
-/* "equal/3,1": shares have commas of their own. */
+/* "equal/3,1": shares and placements have commas of their own. */
 static const char *between(const struct el_option_row *row)
 {
-    return row->of_mode && row->of_mode->kind == EL_MODE_SHARES ? "/" : ",";
+    const bool commas = (row->of_mode && row->of_mode->kind == EL_MODE_SHARES) || !strcmp(row->name, "placement");
+    return commas ? "/" : ",";
 }
 
 static struct el_option_list *find(const struct el_options *options, const char *name)

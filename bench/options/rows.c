@@ -45,9 +45,9 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "preset", "NAME", AT(TEXT, preset), IMBALANCE, "a published or reported table; other options override it",
      CHOICES("two-cards|outputs|momentum|adam"), COMMON},
     {WHAT, "solve", "WHAT", AT(CHOICE, solve), IMBALANCE,
-     "find the --shares that even out the devices' time (from a measurement) or memory (by forecast), then measure "
-     "them; one mode, one batch",
-     CHOICES("none|time|memory"), DEFAULT("none")},
+     "find the --shares that even out the devices' time (from a measurement) or memory (by forecast), or the placement "
+     "of experts that evens out their ranks' tokens, then measure them; one mode, one batch",
+     CHOICES("none|time|memory|placement"), DEFAULT("none")},
     {WHAT, "modes", "LIST", AT(MODES, modes), COMPARE | SCALE | IMBALANCE,
      "modes, comma-separated, of those listed below", DEFAULT("single,dp,ddp"),
      OTHERWISE({SCALE | IMBALANCE, "dp,ddp"}), COMMON},
@@ -222,8 +222,9 @@ static const struct el_option_row before_sizes[] = {
      "step; burst: one hot step in 8; or FILE, with a line of counts for each step, a count for each expert",
      DEFAULT("learned")},
     {TRAINING, "placement", "E,E...", AT(TEXT, train.model.placement), OF_TRIALS | PLAN,
-     "moe: the experts' order over ranks: with --routing other than learned expert E and its tokens move to that "
-     "place"},
+     "moe: the experts' order over ranks (own: theirs): with --routing other than learned, expert E and its tokens "
+     "move "
+     "to that place"},
     {TRAINING, "zero-grad", "HOW", AT(SWITCH, train.keep_grads), OF_TRIALS,
      "gradients between steps: free them, or keep and set to zero", CHOICES("free|keep"), DEFAULT("free")},
     {TRAINING, "foreach", "HOW", AT(CHOICE, train.foreach), OF_TRIALS | PLAN,

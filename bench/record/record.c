@@ -64,7 +64,7 @@ static json_t *model_sizes(const struct el_model_config *model)
     el_json_put_real(sizes, "aux", model->aux);
     el_json_put_real(sizes, "z", model->z);
     el_json_put(sizes, "routing", el_json_string(*model->routing ? model->routing : "learned"));
-    el_json_put(sizes, "placement", el_json_string(model->placement));
+    el_json_put(sizes, "placement", el_json_string(strcmp(model->placement, "own") ? model->placement : ""));
     return sizes;
 }
 

@@ -217,12 +217,17 @@ static enum el_status move(const struct el_model_config *config, struct el_routi
     return EL_OK;
 }
 
+static bool is_moved(const struct el_model_config *config)
+{
+    return *config->placement && strcmp(config->placement, "own") != 0;
+}
+
 static enum el_status make(const struct el_model_config *config, struct el_routing *routing)
 {
     const bool drawn = strcmp(config->routing, "balanced") != 0;
     routing->balanced = !drawn;
     if (drawn) EL_TRY(take(config, routing));
-    if (*config->placement && drawn) EL_TRY(move(config, routing));
+    if (is_moved(config) && drawn) EL_TRY(move(config, routing));
     if (!drawn) return EL_OK;
     const size_t n = (size_t)(routing->rows * routing->experts);
     routing->single = malloc(n * sizeof *routing->single);
@@ -235,7 +240,7 @@ enum el_status el_routing_open(const struct el_model_config *config, struct el_r
 {
     *routing_p = NULL;
     if (!*config->routing || !strcmp(config->routing, "learned")) {
-        if (!*config->placement) return EL_OK;
+        if (!is_moved(config)) return EL_OK;
         return el_fail(EL_ERR_INVALID,
                        "--placement: a router learns where to send, whatever the experts' order: give --routing");
     }

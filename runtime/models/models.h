@@ -12,7 +12,7 @@
 #include "runtime/data/data.h"
 #include "runtime/graph/graph.h"
 
-enum { EL_MODEL_NAME_BYTES = 32, EL_MODEL_SIZES_MAX = 16, EL_MODEL_VALUES_MAX = 16, EL_PLACEMENT_BYTES = 256 };
+enum { EL_MODEL_NAME_BYTES = 32, EL_MODEL_SIZES_MAX = 16, EL_MODEL_VALUES_MAX = 16, EL_PLACEMENT_BYTES = 240 };
 
 /* A size of a model: an option of that name, with help, and a field in the record, shared by models with equal names.
  * The data decide `vocab`, `seq` (models over ids), `features` and `image` (an image's side). */
