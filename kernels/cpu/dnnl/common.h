@@ -152,5 +152,7 @@ enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
 
 extern const struct el_kernel el_dnnl_linear_forward[2], el_dnnl_linear_backward_data[2],
     el_dnnl_linear_backward_weights[2];
+extern const struct el_kernel el_dnnl_grouped_forward[2], el_dnnl_grouped_backward_data[2],
+    el_dnnl_grouped_backward_weights[2];
 /* For conv1d and conv2d. */
 extern const struct el_kernel el_dnnl_forward[2], el_dnnl_backward_data[2], el_dnnl_backward_weights[2];

@@ -34,6 +34,9 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
         [EL_OP_LINEAR_FORWARD] = el_dnnl_linear_forward,
         [EL_OP_LINEAR_BACKWARD_DATA] = el_dnnl_linear_backward_data,
         [EL_OP_LINEAR_BACKWARD_WEIGHTS] = el_dnnl_linear_backward_weights,
+        [EL_OP_GROUPED_FORWARD] = el_dnnl_grouped_forward,
+        [EL_OP_GROUPED_BACKWARD_DATA] = el_dnnl_grouped_backward_data,
+        [EL_OP_GROUPED_BACKWARD_WEIGHTS] = el_dnnl_grouped_backward_weights,
         [EL_OP_CONV1D_FORWARD] = el_dnnl_forward,
         [EL_OP_CONV1D_BACKWARD_DATA] = el_dnnl_backward_data,
         [EL_OP_CONV1D_BACKWARD_WEIGHTS] = el_dnnl_backward_weights,
@@ -43,7 +46,8 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
     };
     make_globals();
     if ((unsigned)op >= EL_OP_COUNT || !rows[op] || (dtype != EL_F32 && dtype != EL_BF16)) return NULL;
-    return rows[op] + (dtype == EL_BF16);
+    const struct el_kernel *row = rows[op] + (dtype == EL_BF16);
+    return row->run ? row : NULL; /* products by expert: f32 only */
 }
 
 static char version_text[32];
