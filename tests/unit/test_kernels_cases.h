@@ -8,7 +8,7 @@
  * thousand times as much. */
 #pragma once
 
-#include "tests/unit/test_kernels_common.h"
+#include "tests/unit/test_kernels_experts.h"
 
 #include <math.h>
 
@@ -70,6 +70,19 @@ struct test_case {
 #define ATTENTION(...) CASE(ATTENTION_FORWARD, (__VA_ARGS__), 0), CASE(ATTENTION_BACKWARD, (__VA_ARGS__), 0)
 #define DROPOUT(...)                                                                                                   \
     CASE_AT(3, DROPOUT, (__VA_ARGS__), 0.5), CASE_IN_PLACE(DROPOUT, (__VA_ARGS__), 0.1), CASE(DROPOUT, (__VA_ARGS__), 0)
+/* By the logits, drawn in the fourth step, in turn. */
+#define ROUTE(b, t, e, k)                                                                                              \
+    CASE_WITHOUT(1 << 1, ROUTE_FORWARD, (b, t, e, k, 3, 2, 2), 0),                                                     \
+        CASE_AT(3, ROUTE_FORWARD, (b, t, e, k, 3, 2, 2), 0),                                                           \
+        CASE_WITHOUT(1 << 1, ROUTE_FORWARD, (b, t, e, k, 3, 2, 2), 1), CASE(ROUTE_BACKWARD, (b, t, e, k), 0, 0),       \
+        CASE(ROUTE_BACKWARD, (b, t, e, k), 0.5, 0.1)
+#define PLACE(...) CASE(ROUTE_PLACE, (__VA_ARGS__), 0), CASE_WITHOUT(1 << 3, ROUTE_PLACE, (__VA_ARGS__), 0)
+#define ROWS(...)  CASE(ROWS_TAKE, (__VA_ARGS__), 0), BOTH(ROWS_GIVE, (__VA_ARGS__))
+#define GROUPED(r, ...)                                                                                                \
+    CASE(GROUPED_FORWARD, (r, __VA_ARGS__), 0, r), CASE(GROUPED_BACKWARD_DATA, (r, __VA_ARGS__), 0, r),                \
+        CASE(GROUPED_BACKWARD_DATA, (r, __VA_ARGS__), 1, r), CASE(GROUPED_BACKWARD_WEIGHTS, (r, __VA_ARGS__), 0, r),   \
+        CASE(GROUPED_BACKWARD_WEIGHTS, (r, __VA_ARGS__), 1, r)
+#define SWIGLU(r, ...) CASE(SWIGLU_FORWARD, (r, __VA_ARGS__), 0, r), CASE(SWIGLU_BACKWARD, (r, __VA_ARGS__), 0, r)
 /* Residual: operand 3 of forward, 8 of backward, there in place of dy too. ReLU: backward has y, its operand 2. */
 #define BATCH_NORM(...)                                                                                                \
     CASE_WITHOUT(1 << 3, BATCH_NORM_FORWARD, (__VA_ARGS__), 1e-5, 0.1, 0),                                             \
@@ -104,7 +117,27 @@ static const struct test_case cases[] = {
     MAX_POOL(2, 32, 32, 64, 3, 2, 1),
     ATTENTION(1, 200, 2, 64),
     LOSS(9, 8192),
+    GROUPED(400, 64, 300, 5, 2, 1),
 #endif
+    ROUTE(1, 1, 1, 1),
+    ROUTE(2, 7, 5, 1),
+    ROUTE(3, 33, 8, 2),
+    ROUTE(1, 5, 70, 16),
+    PLACE(1, 1, 1, 1, 1, 1, 0),
+    PLACE(2, 9, 5, 2, 1, 36, 0),
+    PLACE(3, 17, 8, 2, 4, 408, 0),
+    PLACE(3, 17, 6, 2, 2, 204, 5),
+    ROWS(1, 1, 1, 1),
+    ROWS(7, 33, 2, 20),
+    ROWS(50, 256, 3, 150),
+    GROUPED(1, 1, 1, 1, 1, 1),
+    GROUPED(9, 3, 5, 4, 1, 2),
+    GROUPED(100, 33, 17, 3, 1, 1),
+    GROUPED(120, 16, 30, 4, 3, 2),
+    GROUPED(150, 33, 150, 2, 1, 1), /* a second block of outputs */
+    SWIGLU(1, 1, 1, 1, 1),
+    SWIGLU(12, 33, 3, 2, 2),
+    SWIGLU(40, 300, 8, 1, 1),
     CONV2D(1, 1, 1, 1, 1, 1, 1, 0),
     CONV2D(1, 3, 2, 1, 1, 3, 1, 1),
     CONV2D(2, 7, 5, 3, 4, 3, 1, 1),
@@ -210,8 +243,13 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
     case EL_OP_LINEAR_FORWARD:
     case EL_OP_MEAN_POOL_FORWARD:
     case EL_OP_LAYER_NORM_FORWARD:
+    case EL_OP_GROUPED_FORWARD:
+    case EL_OP_SWIGLU_BACKWARD:
         return (double)d[1];
     case EL_OP_LINEAR_BACKWARD_DATA:
+    case EL_OP_ROUTE_BACKWARD:
+    case EL_OP_ROWS_GIVE:
+    case EL_OP_GROUPED_BACKWARD_DATA:
         return (double)d[2];
     case EL_OP_CONV1D_FORWARD:
         return (double)(d[2] * d[4]);
@@ -226,6 +264,7 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
         return (double)(d[1] + d[3]);
     case EL_OP_SUM_ROWS:
     case EL_OP_LINEAR_BACKWARD_WEIGHTS:
+    case EL_OP_GROUPED_BACKWARD_WEIGHTS:
     case EL_OP_EMBEDDING_BACKWARD:
     case EL_OP_BATCH_NORM_FORWARD:
     case EL_OP_BATCH_NORM_BACKWARD:
@@ -270,6 +309,9 @@ static inline int accumulates(const struct test_case *c, int i)
     case EL_OP_CONV1D_BACKWARD_WEIGHTS:
     case EL_OP_EMBEDDING_BACKWARD:
     case EL_OP_SUM_ROWS:
+    case EL_OP_ROWS_GIVE:
+    case EL_OP_GROUPED_BACKWARD_DATA:
+    case EL_OP_GROUPED_BACKWARD_WEIGHTS:
         return c->s[0] != 0;
     default:
         return 0;
@@ -311,6 +353,7 @@ static inline void fill_tensor(const struct test_case *c, const struct operand *
         memset(tensor->data, 0xff, tensor->bytes); /* NaN: what is not written shows */
     else
         operand_fill(o, index, c->d[1], dtype, coarse, tensor->data);
+    fill_expert_ids(c->op, c->d, o, tensor->data);
 }
 
 /* The forward op of a backward op that reads an output of it: where that stands among the operands of both, and whether
@@ -387,7 +430,7 @@ static inline void compute_like(enum el_dtype values, const struct el_kernel_tab
 {
     struct el_kernel_args args = {.step = c->step};
     enum el_dtype given[EL_ARGS_POINTERS];
-    if (c->op == EL_OP_DROPOUT) args.k[0] = 11, args.k[1] = 4;
+    if (c->op == EL_OP_DROPOUT || c->op == EL_OP_ROUTE_FORWARD) args.k[0] = 11, args.k[1] = 4;
     memcpy(args.d, c->d, sizeof args.d);
     memcpy(args.s, c->s, sizeof args.s);
     memset(out, 0, sizeof *out);

@@ -133,6 +133,37 @@ static inline int image_operands(enum el_op_kind op, const int64_t *d, struct op
     }
 }
 
+/* The operands of experts; test_kernels_experts.h has the integers that are KEPT_ID. */
+static inline int expert_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
+{
+    const int64_t logits = d[0] * d[1] * d[2], choices = d[0] * d[1] * d[3], nk = d[0] * d[2], nw = d[0] * d[1];
+    const int64_t rows = d[3] * d[1], w = d[1] * d[2] * d[3], counts = d[3] * d[4] * d[5], rc = d[0] * d[1];
+    switch (op) {
+    case EL_OP_ROUTE_FORWARD:
+        OPERANDS({IN, logits}, {IN_POSITIVE, d[6] * d[2]}, {OUT, choices}, {OUT_ID, choices});
+    case EL_OP_ROUTE_BACKWARD:
+        OPERANDS({IN, choices}, {IN, logits}, {IN_POSITIVE, choices}, {KEPT_ID, choices}, {OUT, logits});
+    case EL_OP_ROUTE_PLACE:
+        OPERANDS({KEPT_ID, choices}, {OUT_ID, choices}, {OUT_ID, d[0] * d[2]}, {OUT_ID, 2 * d[2]});
+    case EL_OP_ROWS_TAKE: /* INOUT, here and below: rows that are not used must stay */
+        OPERANDS({IN, nw}, {KEPT_ID, nk}, {INOUT, rows});
+    case EL_OP_ROWS_GIVE:
+        OPERANDS({IN, rows}, {KEPT_ID, nk}, {OUT, nw});
+    case EL_OP_GROUPED_FORWARD:
+        OPERANDS({IN, nw}, {IN, w}, {KEPT_ID, counts}, {INOUT, d[0] * d[2]});
+    case EL_OP_GROUPED_BACKWARD_DATA:
+        OPERANDS({IN, d[0] * d[2]}, {IN, w}, {KEPT_ID, counts}, {INOUT, nw});
+    case EL_OP_GROUPED_BACKWARD_WEIGHTS:
+        OPERANDS({IN, nw}, {IN, d[0] * d[2]}, {KEPT_ID, counts}, {OUT, w});
+    case EL_OP_SWIGLU_FORWARD:
+        OPERANDS({IN, 2 * rc}, {IN, d[0]}, {KEPT_ID, d[2] * d[3] * d[4]}, {INOUT, rc});
+    case EL_OP_SWIGLU_BACKWARD:
+        OPERANDS({IN, rc}, {IN, 2 * rc}, {IN, d[0]}, {KEPT_ID, d[2] * d[3] * d[4]}, {INOUT, 2 * rc}, {INOUT, d[0]});
+    default:
+        return image_operands(op, d, o);
+    }
+}
+
 /* The operands of layers. */
 static inline int layer_operands(enum el_op_kind op, const int64_t *d, struct operand o[EL_ARGS_POINTERS])
 {
@@ -163,7 +194,7 @@ static inline int layer_operands(enum el_op_kind op, const int64_t *d, struct op
     case EL_OP_MAX_TIME_BACKWARD:
         OPERANDS({IN, d[0] * d[2]}, {IN_ID, d[0] * d[2]}, {OUT, x});
     default:
-        return image_operands(op, d, o);
+        return expert_operands(op, d, o);
     }
 }
 
