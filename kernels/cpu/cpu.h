@@ -17,6 +17,10 @@
     X(EL_OP_LAYER_NORM_BACKWARD, layer_norm_backward)                                                                  \
     X(EL_OP_GELU_FORWARD, gelu_forward)                                                                                \
     X(EL_OP_GELU_BACKWARD, gelu_backward)                                                                              \
+    X(EL_OP_ROWS_TAKE, rows_take)                                                                                      \
+    X(EL_OP_ROWS_GIVE, rows_give)                                                                                      \
+    X(EL_OP_SWIGLU_FORWARD, swiglu_forward)                                                                            \
+    X(EL_OP_SWIGLU_BACKWARD, swiglu_backward)                                                                          \
     X(EL_OP_ADD_ROW, add_row)                                                                                          \
     X(EL_OP_SUM_ROWS, sum_rows)                                                                                        \
     X(EL_OP_MAX_TIME_FORWARD, max_time_forward)                                                                        \
@@ -27,10 +31,6 @@
     X(EL_OP_MEAN_POOL_BACKWARD, mean_pool_backward)                                                                    \
     X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
-    X(EL_OP_ROWS_TAKE, rows_take)                                                                                      \
-    X(EL_OP_ROWS_GIVE, rows_give)                                                                                      \
-    X(EL_OP_SWIGLU_FORWARD, swiglu_forward)                                                                            \
-    X(EL_OP_SWIGLU_BACKWARD, swiglu_backward)                                                                          \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \
@@ -48,6 +48,7 @@
     X(EL_OP_EMBEDDING_FORWARD, embedding_forward_bf16)                                                                 \
     X(EL_OP_GELU_FORWARD, gelu_forward_bf16)                                                                           \
     X(EL_OP_GELU_BACKWARD, gelu_backward_bf16)                                                                         \
+    X(EL_OP_ROWS_TAKE, rows_take_bf16)                                                                                 \
     X(EL_OP_COPY_COLUMNS, copy_columns_bf16)                                                                           \
     X(EL_OP_CAST, cast_bf16)
 

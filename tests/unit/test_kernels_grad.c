@@ -61,6 +61,14 @@ static const struct pair pairs[] = {
     {EL_OP_GELU_FORWARD, EL_OP_GELU_BACKWARD, {60}, {0}, 0, {DY, 0}, 2, 2, 0},
     {EL_OP_ATTENTION_FORWARD, EL_OP_ATTENTION_BACKWARD, {2, 5, 2, 3}, {0}, 0, {DY, 0, 2}, 3, 3, 0}, /* q, k and v */
     {EL_OP_ATTENTION_FORWARD, EL_OP_ATTENTION_BACKWARD, {1, 3, 1, 70}, {0}, 0, {DY, 0, 2}, 3, 3, 0},
+    {EL_OP_ROUTE_FORWARD, EL_OP_ROUTE_BACKWARD, {2, 4, 6, 3, 0, 1, 1}, {0}, 0, {DY, 0, 2, 3}, 4, 4, 1},
+    {EL_OP_ROUTE_FORWARD, EL_OP_ROUTE_BACKWARD, {2, 4, 6, 1, 0, 1, 1}, {0}, 0, {DY, 0, 2, 3}, 4, 4, 1},
+    {EL_OP_ROWS_TAKE, EL_OP_ROWS_GIVE, {7, 5, 2, 20}, {0}, 0, {DY, 1}, 2, 2, 0},
+    {EL_OP_ROWS_GIVE, EL_OP_ROWS_TAKE, {7, 5, 2, 20}, {0}, 0, {DY, 1}, 2, 2, 0},
+    {EL_OP_GROUPED_FORWARD, EL_OP_GROUPED_BACKWARD_DATA, {24, 5, 7, 3, 2, 2}, {0}, 0, {DY, 1, 2}, 3, 3, 0},
+    {EL_OP_GROUPED_FORWARD, EL_OP_GROUPED_BACKWARD_WEIGHTS, {24, 5, 7, 3, 2, 2}, {0}, 1, {0, DY, 2}, 3, 3, 0},
+    {EL_OP_SWIGLU_FORWARD, EL_OP_SWIGLU_BACKWARD, {12, 5, 3, 2, 1}, {0}, 0, {DY, 0, 1, 2}, 4, 4, 0},
+    {EL_OP_SWIGLU_FORWARD, EL_OP_SWIGLU_BACKWARD, {12, 5, 3, 2, 1}, {0}, 1, {DY, 0, 1, 2}, 4, 5, 0},
     {EL_OP_ADD_ROW, EL_OP_SUM_ROWS, {4, 5}, {0}, 1, {DY}, 1, 1, 0},
     {EL_OP_MAX_TIME_FORWARD, EL_OP_MAX_TIME_BACKWARD, {3, 5, 7}, {0}, 0, {DY, 2}, 2, 2, 0},
     {EL_OP_DROPOUT, EL_OP_DROPOUT, {5, 11, 0, 1}, {0.4}, 0, {DY}, 1, 1, 0},
@@ -159,11 +167,13 @@ static void check_pair(const struct pair *pair)
     static struct forward f;
     static double gradient[EL_ARGS_POINTERS][MOST];
     forward_make(pair, &f);
-    objective(pair, &f); /* so that what backward keeps of it (the positions of maxima) is there */
+    memset(gradient, 0, sizeof gradient); /* rows of experts that are not used stay */
+    objective(pair, &f);                  /* so that what backward keeps of it (the positions of maxima) is there */
     double *dy = into_backward(pair, &f);
     struct el_kernel_args back = f.args;
     memset(back.p, 0, sizeof back.p);
     if (pair->forward != pair->backward) memset(back.s, 0, sizeof back.s); /* nothing is added to */
+    if (pair->backward == EL_OP_GROUPED_BACKWARD_WEIGHTS) back.s[2] = 1;
     for (int i = 0; i < pair->n_inputs; i++) {
         int from = pair->inputs[i];
         back.p[i] = from == DY ? dy : from == NONE ? NULL : f.args.p[from];
@@ -183,4 +193,56 @@ static void test_pairs(void **state)
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) check_pair(&pairs[i]);
 }
 
-RUN_TESTS(NULL, NULL, test_pairs)
+/* The losses that route_backward adds to its gradient, as kernels.h writes them, for choices that stay. */
+static double router_losses(const int64_t *d, const double *logits, const int32_t *chosen, double aux, double z)
+{
+    const int64_t t = d[1], e = d[2], k = d[3];
+    double loss = 0;
+    for (int64_t s = 0; s < d[0]; s++) {
+        double choices[8] = {0}, softmax[8] = {0}, squares = 0;
+        for (int64_t i = s * t; i < (s + 1) * t; i++) {
+            double sum = 0;
+            for (int64_t j = 0; j < e; j++) sum += exp(logits[i * e + j]);
+            for (int64_t j = 0; j < e; j++) softmax[j] += exp(logits[i * e + j]) / sum / (double)t;
+            for (int64_t j = 0; j < k; j++) choices[chosen[i * k + j]] += 1 / (double)t;
+            squares += log(sum) * log(sum) / (double)t;
+        }
+        for (int64_t j = 0; j < e; j++) loss += aux * (double)e * choices[j] * softmax[j];
+        loss += z * squares;
+    }
+    return loss;
+}
+
+static void check_router_losses(int64_t k, double aux, double z)
+{
+    enum { B = 3, T = 5, E = 8, N = B * T * E };
+    const int64_t d[] = {B, T, E, k};
+    double logits[N], dlogits[N], weights[N], none[N] = {0};
+    int32_t chosen[N];
+    for (int i = 0; i < N; i++) logits[i] = 2 * operand_value(IN, 3, i);
+    struct el_kernel_args route = {.p = {logits, NULL, weights, chosen}, .d = {B, T, E, k}};
+    assert_int_equal(el_kernels_reference()->find(EL_OP_ROUTE_FORWARD, EL_F64)->run(&route), EL_OK);
+    struct el_kernel_args back = {.p = {none, logits, weights, chosen, dlogits}, .d = {B, T, E, k}, .s = {aux, z}};
+    assert_int_equal(el_kernels_reference()->find(EL_OP_ROUTE_BACKWARD, EL_F64)->run(&back), EL_OK);
+    for (int i = 0; i < N; i++) {
+        const double h = 1e-5, kept = logits[i];
+        logits[i] = kept + h;
+        const double above = router_losses(d, logits, chosen, aux, z);
+        logits[i] = kept - h;
+        const double want = (above - router_losses(d, logits, chosen, aux, z)) / (2 * h);
+        logits[i] = kept;
+        if (!(fabs(dlogits[i] - want) <= 1e-8))
+            fail_msg("k %d aux %g z %g, logit %d: backward says %.9g, differences %.9g", (int)k, aux, z, i, dlogits[i],
+                     want);
+    }
+}
+
+static void test_router_losses(void **state)
+{
+    check_router_losses(1, 0.5, 0);
+    check_router_losses(2, 0.5, 0);
+    check_router_losses(2, 0, 0.3);
+    check_router_losses(3, 0.01, 0.001);
+}
+
+RUN_TESTS(NULL, NULL, test_pairs, test_router_losses)

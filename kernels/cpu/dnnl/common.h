@@ -152,7 +152,6 @@ enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
 
 extern const struct el_kernel el_dnnl_linear_forward[2], el_dnnl_linear_backward_data[2],
     el_dnnl_linear_backward_weights[2];
-/* By expert; in f32 alone. */
 extern const struct el_kernel el_dnnl_grouped_forward[2], el_dnnl_grouped_backward_data[2],
     el_dnnl_grouped_backward_weights[2];
 /* For conv1d and conv2d. */

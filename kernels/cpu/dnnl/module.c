@@ -46,7 +46,8 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
     };
     make_globals();
     if ((unsigned)op >= EL_OP_COUNT || !rows[op] || (dtype != EL_F32 && dtype != EL_BF16)) return NULL;
-    return rows[op][dtype == EL_BF16].run ? rows[op] + (dtype == EL_BF16) : NULL;
+    const struct el_kernel *row = rows[op] + (dtype == EL_BF16);
+    return row->run ? row : NULL; /* products by expert: f32 only */
 }
 
 static char version_text[32];
