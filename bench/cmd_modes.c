@@ -19,7 +19,7 @@ static const char *loss_of(const struct el_mode_info *mode)
 static void describe_memory(const struct el_mode_info *mode, char *text, size_t bytes)
 {
     const struct el_mode_memory *memory = &mode->memory;
-    const char *p = el_mode_has_pieces(mode->name) ? "P'" : "P";
+    const char *p = el_mode_has_pieces(mode->name) || mode->axes & 1U << EL_AXIS_EXPERT ? "P'" : "P";
     snprintf(text, bytes, "(%g + S) %s", fmax(memory->backward, memory->optimizer), p);
     if (memory->words) snprintf(text, bytes, "%s", memory->words);
     if (memory->others > 0) el_text_append(text, bytes, ", others %g %s", memory->others, p);

@@ -48,7 +48,7 @@ unset ylabel
 unset colorbox
 set xtics 0,most > 40 ? 20 : most > 16 ? 10 : 5 nomirror out scale 0.5
 set ytics () scale 0
-plot data index "ranks" using 1:2:3:4:5:6 with boxxyerror fillstyle solid 0.9 border rgb color_edge linecolor rgb 0x8fb08c notitle, \
+plot data index "ranks" using 1:2:3:4:5:6 with boxxyerror fillstyle solid 0.9 border rgb color_edge linecolor rgb color_backward notitle, \
      data index "ranks" using 1:2:8 with labels left offset 0.5,0 notitle, \
      data index "ranks" using (NaN):2:ytic(7) notitle
 unset multiplot

@@ -9,7 +9,7 @@
 #include "runtime/worker/share.h"
 
 struct state {
-    struct el_reducer *shared, *experts; /* experts NULL: there is one copy */
+    struct el_reducer *shared, *experts; /* NULL: one rank; one copy */
 };
 
 static void resolve(struct el_train_config *config)
@@ -40,6 +40,7 @@ static enum el_status setup(struct el_worker *worker)
                                    .average = true,
                                    .overlap = worker->config->overlap};
     worker->comm = el_comm_backend(worker->world);
+    if (el_comm_size(worker->world) == 1) return EL_OK;
     EL_TRY(el_reducer_open(&spec, &state->shared));
     spec.of = EL_REDUCER_OF_SLICES;
     spec.comm = worker->group[EL_AXIS_DATA];
@@ -49,7 +50,7 @@ static enum el_status setup(struct el_worker *worker)
 static enum el_status begin_round(struct el_worker *worker, int round)
 {
     struct state *state = worker->state;
-    EL_TRY(el_reducer_group_round(state->shared, round));
+    if (state->shared) EL_TRY(el_reducer_group_round(state->shared, round));
     return state->experts ? el_reducer_group_round(state->experts, round) : EL_OK;
 }
 
@@ -83,7 +84,8 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     (void)round;
     const struct el_share_hooks hooks = {
         .grad_ready = ready, .begin = begin, .reduce = finish, .context = worker->state};
-    return el_share_step(worker, program, &hooks);
+    const struct state *state = worker->state;
+    return el_share_step(worker, program, state->shared ? &hooks : NULL);
 }
 
 static void teardown(struct el_worker *worker)

@@ -92,7 +92,7 @@ bool el_mode_cuts(const char *mode)
 bool el_mode_has_pieces(const char *mode)
 {
     const struct el_mode_ops *ops = el_mode_ops_find(mode);
-    return ops && ops->info.axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR | 1U << EL_AXIS_EXPERT) &&
+    return ops && ops->info.axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR) &&
            !(ops->info.axes & 1U << EL_AXIS_SHARD);
 }
 

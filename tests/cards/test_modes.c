@@ -287,6 +287,7 @@ static void every_mode_on_one_card(void **state)
 {
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         const int n = strcmp(mode->name, "single") == 0 ? 1 : 2;
+        if (el_mode_devices_for(mode->name, "mlp", n) < n) continue; /* ep: moe.bats */
         if (!is_sanitized()) check_way(&(struct way){mode->name, "mlp", n, NONE, .batch = 24, .shared = true});
     }
 }

@@ -40,6 +40,7 @@ static void check_groups(const struct el_layout *layout)
         assert_int_equal(source.at[EL_AXIS_STAGE], el_layout_spot(layout, d).at[EL_AXIS_STAGE]);
         assert_int_equal(source.at[EL_AXIS_SHARD], el_layout_spot(layout, d).at[EL_AXIS_SHARD]);
         assert_int_equal(source.at[EL_AXIS_TENSOR], el_layout_spot(layout, d).at[EL_AXIS_TENSOR]);
+        assert_int_equal(source.at[EL_AXIS_EXPERT], el_layout_spot(layout, d).at[EL_AXIS_EXPERT]);
     }
 }
 
@@ -48,7 +49,8 @@ static bool is_copy(const struct el_layout *layout, int device)
 {
     for (int d = 0; d < device; d++)
         if (el_layout_spot(layout, d).at[EL_AXIS_DATA] == el_layout_spot(layout, device).at[EL_AXIS_DATA] &&
-            el_layout_spot(layout, d).at[EL_AXIS_SHARD] == el_layout_spot(layout, device).at[EL_AXIS_SHARD])
+            el_layout_spot(layout, d).at[EL_AXIS_SHARD] == el_layout_spot(layout, device).at[EL_AXIS_SHARD] &&
+            el_layout_spot(layout, d).at[EL_AXIS_EXPERT] == el_layout_spot(layout, device).at[EL_AXIS_EXPERT])
             return true;
     return false;
 }
@@ -68,7 +70,7 @@ static void check_samples(const struct el_layout *layout, int64_t batch)
     }
     assert_int_equal(computed, batch);
     assert_int_equal(loaded, batch);
-    assert_int_equal(data_ranks, layout->n[EL_AXIS_DATA] * layout->n[EL_AXIS_SHARD]);
+    assert_int_equal(data_ranks, layout->n[EL_AXIS_DATA] * layout->n[EL_AXIS_SHARD] * layout->n[EL_AXIS_EXPERT]);
 }
 
 static void every_mode_has_a_whole_layout(void **state)
