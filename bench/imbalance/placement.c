@@ -1,7 +1,7 @@
 /* Experts to ranks, as many to each, so that the rank with the most tokens has as few as possible. First as EPLB does
- * (DeepSeek, 2025: the most loaded expert to the least loaded rank that has room); then by branch and bound, which is
- * exact unless it ends at its limit. Copies of an expert, which EPLB makes too, are for inference: they would train
- * apart. */
+ * (DeepSeek, 2025: the most loaded expert to the least loaded rank that has room); then by swaps; then by branch and
+ * bound, which is exact unless it ends at its limit. Copies of an expert, which EPLB makes too, are for inference: they
+ * would train apart. */
 #include "bench/imbalance/placement.h"
 
 #include <math.h>
@@ -51,7 +51,25 @@ static void greedy(struct search *s)
         place(s, i, best, 1);
     }
     keep(s);
-    for (int i = 0; i < s->n; i++) place(s, i, s->rank[i], -1);
+}
+
+/* Swaps an expert of the busiest rank with a less loaded one elsewhere, as long as the busier of the two ranks then has
+ * less than the busiest had. */
+static bool swap_one(struct search *s)
+{
+    int busiest = 0;
+    for (int r = 1; r < s->ranks; r++)
+        if (s->sum[r] > s->sum[busiest]) busiest = r;
+    for (int i = 0; i < s->n; i++)
+        for (int j = 0; j < s->n && s->rank[i] == busiest; j++) {
+            const int other = s->rank[j];
+            const double less = s->load[s->order[i]] - s->load[s->order[j]];
+            if (other == busiest || less <= 1e-12 || s->sum[other] + less >= s->sum[busiest] - 1e-12) continue;
+            place(s, i, busiest, -1), place(s, j, other, -1);
+            place(s, i, other, 1), place(s, j, busiest, 1);
+            return true;
+        }
+    return false;
 }
 
 /* Ranks without experts are alike: only the first is tried. */
@@ -87,6 +105,8 @@ void el_placement_find(struct el_placement *p)
     sort(&s);
     greedy(&s);
     p->greedy = s.most;
+    while (swap_one(&s)) keep(&s);
+    for (int i = 0; i < s.n; i++) place(&s, i, s.rank[i], -1);
     search_from(&s, 0);
     p->most = s.most;
     p->proven = s.nodes <= NODES_MAX;

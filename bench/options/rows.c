@@ -210,10 +210,10 @@ static const struct el_option_row before_sizes[] = {
      "are "
      "dropped; 0: none is",
      DEFAULT("0"), RANGE(0, 1e3)},
-    {TRAINING, "aux", "X", AT(REAL, train.model.aux), OF_TRIALS,
+    {TRAINING, "aux", "X", AT(REAL, train.model.aux), OF_TRIALS | PLAN,
      "moe: coefficient of the load balancing loss, of each sequence and layer (Mixtral's router_aux_loss_coef)",
      DEFAULT("0.01"), RANGE(0, 1e3)},
-    {TRAINING, "z", "X", AT(REAL, train.model.z), OF_TRIALS, "moe: coefficient of the router z loss (ST-MoE)",
+    {TRAINING, "z", "X", AT(REAL, train.model.z), OF_TRIALS | PLAN, "moe: coefficient of the router z loss (ST-MoE)",
      DEFAULT("0"), RANGE(0, 1e3)},
     {TRAINING, "routing", "HOW", AT(TEXT, train.model.routing), OF_TRIALS | PLAN,
      "moe: where tokens go: learned: by the router; else drawn by seed, step and token, alike in every mode: balanced; "

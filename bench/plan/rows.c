@@ -92,7 +92,7 @@ enum el_status el_plan_shape(const char *params, struct el_model_config *model, 
 }
 
 /* Other modes are a baseline, or inferior to these. */
-static const char *const modes[] = {"ddp", "zero1", "zero2", "zero3", "tp", "pipeline"};
+static const char *const modes[] = {"ddp", "zero1", "zero2", "zero3", "tp", "ep", "pipeline"};
 enum { N_MODES = sizeof modes / sizeof modes[0], MICRO_MAX = 256 };
 
 struct plan {
@@ -207,7 +207,7 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
 
 static int64_t samples_per_copy(const struct el_options *options, const int n[EL_AXIS_COUNT])
 {
-    const int copies = n[EL_AXIS_DATA] * n[EL_AXIS_SHARD];
+    const int copies = n[EL_AXIS_DATA] * n[EL_AXIS_SHARD] * n[EL_AXIS_EXPERT];
     return options->batches[0] * (options->batch_is_per_device ? options->n_devices : 1) / copies;
 }
 
@@ -340,9 +340,10 @@ static enum el_status try_later(struct plan *plan, const char *mode)
 
 static enum el_axis own_axis(const struct el_mode_info *mode)
 {
-    return mode->axes & 1U << EL_AXIS_SHARD   ? EL_AXIS_SHARD
-           : mode->axes & 1U << EL_AXIS_STAGE ? EL_AXIS_STAGE
-                                              : EL_AXIS_TENSOR;
+    return mode->axes & 1U << EL_AXIS_SHARD    ? EL_AXIS_SHARD
+           : mode->axes & 1U << EL_AXIS_STAGE  ? EL_AXIS_STAGE
+           : mode->axes & 1U << EL_AXIS_EXPERT ? EL_AXIS_EXPERT
+                                               : EL_AXIS_TENSOR;
 }
 
 /* Tensor pieces communicate in each block and belong in one host. */
@@ -429,7 +430,7 @@ enum el_status el_plan_rows(const struct el_options *run, bool best, json_t **ro
     for (int m = 0; m < N_MODES && status == EL_OK; m++) {
         const struct el_mode_info *mode = el_mode_find(modes[m]);
         status = mode->axes ? try_axes(&plan, mode, EL_AXIS_DATA, run->n_devices, n)
-                            : try_mesh(&plan, mode->name, (int[EL_AXIS_COUNT]){run->n_devices, 1, 1, 1});
+                            : try_mesh(&plan, mode->name, (int[EL_AXIS_COUNT]){run->n_devices, 1, 1, 1, 1});
         if (status == EL_OK) status = try_later(&plan, modes[m]);
     }
     if (status == EL_OK && json_array_size(plan.rows) == 0) status = el_error_give(&plan.refused);

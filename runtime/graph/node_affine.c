@@ -22,7 +22,7 @@ static enum el_status shape_linear(const struct el_graph *graph, const struct el
 {
     const struct el_shape *x = input_shape(graph, node), *w = weights_shape(graph, node);
     const int64_t inputs = w->d[w->n - 1], outputs = el_shape_count(w) / inputs;
-    if (el_shape_count(x) != inputs && x->d[x->n - 1] == inputs) {
+    if ((x->n == 2 || el_shape_count(x) != inputs) && x->d[x->n - 1] == inputs) { /* also of one token */
         *shape_p = *x;
         shape_p->d[x->n - 1] = outputs;
         if (graph->by_tokens && node->attributes.across == EL_ACROSS_OUTPUTS) shape_p->d[0] *= graph->n_pieces;

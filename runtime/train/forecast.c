@@ -80,11 +80,15 @@ static enum el_status note_ranges(struct forecast *f)
 }
 
 /* In a mesh an injected delay reaches others through the device's groups, so that their members must be issued too. If
- * all are one group, one of each kind is enough. */
+ * all are one group, one of each kind is enough. Ranks to which tokens are sent on purpose are not alike; of many
+ * devices the first rank's experts stand for all. */
 static enum el_status check_injects(struct forecast *f)
 {
     const bool one_group =
         el_layout_is_whole(&f->layout, EL_AXIS_DATA) || el_layout_is_whole(&f->layout, EL_AXIS_SHARD);
+    const char *routing = f->config->model.routing;
+    const bool drawn = *routing && strcmp(routing, "learned") && strcmp(routing, "balanced");
+    if (drawn && f->layout.n[EL_AXIS_EXPERT] > 1 && f->layout.n_devices <= MOST_ONE_BY_ONE) f->all = true;
     if (!f->injects || one_group) return EL_OK;
     f->all = true;
     if (f->layout.n_devices <= MOST_ONE_BY_ONE) return EL_OK;

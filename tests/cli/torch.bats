@@ -81,6 +81,13 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(wc -l <gpt.txt) == 47 && $(grep -c OVER gpt.txt) == 0 ]]
 }
 
+@test "moe is plain PyTorch, Mixtral's block and two ranks of gloo: losses and gradients in five modes" {
+    need_torch
+    "$EVENLOAD_TORCH" -W ignore "$(dirname "$MEASURE")/moe.py" "$EVENLOAD" "$PWD" >moe.txt 2>moe.err || { cat moe.txt && tail moe.err && false; }
+    cat moe.txt
+    [[ $(wc -l <moe.txt) -ge 63 && $(grep -c OVER moe.txt) == 0 ]]
+}
+
 @test "gpt learns this project's documents to PyTorch's held-out bits a byte within 0.02, by each of three seeds" {
     need_torch
     long "GPT-2 in PyTorch trained three times, 2 to 4 minutes"
