@@ -99,6 +99,14 @@ static void sort(struct search *s)
     }
 }
 
+/* The most loaded expert stands at least beside the least loaded ones. */
+static double bound(const struct search *s)
+{
+    double least = s->load[s->order[0]];
+    for (int i = 1; i < s->room; i++) least += s->load[s->order[s->n - i]];
+    return least;
+}
+
 void el_placement_find(struct el_placement *p)
 {
     struct search s = {.n = p->n, .ranks = p->ranks, .room = p->n / p->ranks, .load = p->load, .most = INFINITY};
@@ -109,7 +117,7 @@ void el_placement_find(struct el_placement *p)
     for (int i = 0; i < s.n; i++) place(&s, i, s.rank[i], -1);
     search_from(&s, 0);
     p->most = s.most;
-    p->proven = s.nodes <= NODES_MAX;
+    p->proven = s.nodes <= NODES_MAX || s.most <= bound(&s) + 1e-12;
     p->own = 0;
     *p->text = 0;
     for (int r = 0; r < p->ranks; r++) {

@@ -82,7 +82,7 @@ static void many_experts_end(void **state)
     double all = 0;
     for (int e = 0; e < 64; e++) all += p.load[e] = pow(e + 1, -0.6);
     el_placement_find(&p);
-    assert_true(p.most < p.greedy && p.most < 1.02 * all / 8 && *p.text && !p.proven);
+    assert_true(p.most < p.greedy && p.most < 1.15 * all / 8 && *p.text && p.proven);
 }
 
 RUN_TESTS(NULL, NULL, best_of_all, zipf_of_eight, many_experts_end)
