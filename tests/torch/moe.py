@@ -97,15 +97,15 @@ class FarExperts(Experts):
         return y.view_as(x)
 
 
-def mixtral():
-    """Hugging Face's block, or None. Its router rounds to f32 by .float(), which is left out here."""
+def mixtral(kind="eager"):
+    """Hugging Face's block, by one of its ways, or None. Its router rounds to f32 by .float(), which is left out here."""
     try:
         from transformers import MixtralConfig
         from transformers.models.mixtral import modeling_mixtral
     except ImportError:
         return None
     config = MixtralConfig(hidden_size=WIDTH, intermediate_size=HIDDEN, num_local_experts=EXPERTS, num_experts_per_tok=2)
-    config._experts_implementation = "eager"
+    config._experts_implementation = kind
 
     class Block(modeling_mixtral.MixtralSparseMoeBlock):
         def __init__(self):
@@ -115,6 +115,8 @@ def mixtral():
                 nn.init.normal_(parameter, std=0.2)
 
         def forward(self, x):
+            if x.dtype != torch.float64:
+                return super().forward(x)
             rounded, torch.Tensor.float = torch.Tensor.float, lambda tensor: tensor
             try:
                 return super().forward(x)
