@@ -195,9 +195,10 @@ void el_imbalance_put_routing(const json_t *trials, FILE *out)
         char mode[EL_CELL_BYTES];
         if (!json_is_object(routing)) continue;
         el_table_mode(trial, mode, sizeof mode);
-        fprintf(out, "\nTokens of %s, batch %.0f: routing %s, top %lld of %zu experts, in %lld layers\n", mode,
+        const char *placement = el_json_text(trial, "config.model_sizes.placement", "");
+        fprintf(out, "\nTokens of %s, batch %.0f: routing %s%s%s, top %lld of %zu experts, in %lld layers\n", mode,
                 el_json_number(trial, "global_batch"), el_json_text(trial, "config.model_sizes.routing", "?"),
-                (long long)el_json_whole(trial, "config.model_sizes.top-k"),
+                *placement ? ",placement=" : "", placement, (long long)el_json_whole(trial, "config.model_sizes.top-k"),
                 json_array_size(json_object_get(routing, "experts")), (long long)el_json_whole(routing, "layers"));
         el_table_heads(&table, EL_TABLE_BOLD);
         EL_EACH(rank, json_object_get(routing, "ranks")) el_table_row(&table, EL_TABLE_PLAIN, rank);
