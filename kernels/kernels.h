@@ -91,37 +91,37 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     X(EL_OP_ATTENTION_BACKWARD, attention_backward)                                                                    \
     /* Experts. A sample has t tokens, each goes to k of e experts. Rows are a matrix of r rows: one part each of m    \
      * ranks, */                                                                                                       \
-    /* each part r / m rows: by expert, then by sample, then first choices first; only the first ones are used. */                                                                                                                    \
-    /* counts: a part's rows of each sample and expert */                                                                                                                    \
-    /* logits[b,t,e], table[rows,e] or NULL -> weights[b,t,k], chosen[b,t,k] i32   d: b t e k first stride rows */                                                                                                                    \
+    /* each part r / m rows: by expert, then by sample, then first choices first; only the first ones are used. */     \
+    /* counts: a part's rows of each sample and expert */                                                              \
+    /* logits[b,t,e], table[rows,e] or NULL -> weights[b,t,k], chosen[b,t,k] i32   d: b t e k first stride rows */     \
     /* s: balanced   k: seed node. The k largest logits, the first of equals; or drawn without replacement by the      \
      * table's */                                                                                                      \
     /* row of the step, rows in turn; or (balanced) in turn. weights: softmax of the chosen logits; of all where k is  \
      * 1 */                                                                                                            \
     X(EL_OP_ROUTE_FORWARD, route_forward)                                                                              \
-    /* dweights[b,t,k], logits[b,t,e], weights[b,t,k], chosen[b,t,k] i32 -> dlogits[b,t,e]   d: b t e k   s: aux z */                                                                                                                    \
-    /* adds the gradients, for each sample, of aux * e * sum over experts of (choices / t) * (mean softmax), and of */                                                                                                                    \
-    /* z * mean (log sum exp)^2 */                                                                                                                    \
+    /* dweights[b,t,k], logits[b,t,e], weights[b,t,k], chosen[b,t,k] i32 -> dlogits[b,t,e]   d: b t e k   s: aux z */  \
+    /* adds the gradients, for each sample, of aux * e * sum over experts of (choices / t) * (mean softmax), and of */ \
+    /* z * mean (log sum exp)^2 */                                                                                     \
     X(EL_OP_ROUTE_BACKWARD, route_backward)                                                                            \
-    /* chosen[b,t,k] i32 -> place[b,t,k] i32, counts[m,b,e/m] i32, log[2,e] i32 or NULL   d: b t e k m r capacity */                                                                                                                    \
+    /* chosen[b,t,k] i32 -> place[b,t,k] i32, counts[m,b,e/m] i32, log[2,e] i32 or NULL   d: b t e k m r capacity */   \
     /* place: the row; -1: dropped, as a sample's first `capacity` choices of an expert stay (0: all). log: choices    \
      * and  */                                                                                                         \
-    /* rows are added */                                                                                                                    \
+    /* rows are added */                                                                                               \
     X(EL_OP_ROUTE_PLACE, route_place)                                                                                  \
-    /* x[n,w], place[n,k] i32 -> rows[r,w]                  d: n w k r   (rows that have no place stay as they are) */                                                                                                                    \
+    /* x[n,w], place[n,k] i32 -> rows[r,w]                  d: n w k r   (rows that have no place stay as they are) */ \
     X(EL_OP_ROWS_TAKE, rows_take)                                                                                      \
-    /* rows[r,w], place[n,k] i32 -> y[n,w], the sum of its rows   d: n w k r   s: acc */                                                                                                                    \
+    /* rows[r,w], place[n,k] i32 -> y[n,w], the sum of its rows   d: n w k r   s: acc */                               \
     X(EL_OP_ROWS_GIVE, rows_give)                                                                                      \
-    /* x[r,i], w[e,o,i], counts[m,g,e] i32 -> y[r,o]        d: r i o e m g   s: acc rows (used ones, for the costs) */                                                                                                                    \
+    /* x[r,i], w[e,o,i], counts[m,g,e] i32 -> y[r,o]        d: r i o e m g   s: acc rows (used ones, for the costs) */ \
     X(EL_OP_GROUPED_FORWARD, grouped_forward)                                                                          \
-    /* dy[r,o], w[e,o,i], counts[m,g,e] i32 -> dx[r,i]      d: r i o e m g   s: acc rows */                                                                                                                    \
+    /* dy[r,o], w[e,o,i], counts[m,g,e] i32 -> dx[r,i]      d: r i o e m g   s: acc rows */                            \
     X(EL_OP_GROUPED_BACKWARD_DATA, grouped_backward_data)                                                              \
-    /* x[r,i], dy[r,o], counts[m,g,e] i32 -> dw[e,o,i]      d: r i o e m g   s: acc rows scale (of dw) */                                                                                                                    \
+    /* x[r,i], dy[r,o], counts[m,g,e] i32 -> dw[e,o,i]      d: r i o e m g   s: acc rows scale (of dw) */              \
     X(EL_OP_GROUPED_BACKWARD_WEIGHTS, grouped_backward_weights)                                                        \
     /* h[r,c+c], scale[r], counts[m,g,e] i32 -> y[r,c] = scale * silu(h's first c) * (its last c)   d: r c e m g   s:  \
      * - rows */                                                                                                       \
     X(EL_OP_SWIGLU_FORWARD, swiglu_forward)                                                                            \
-    /* dy[r,c], h[r,c+c], scale[r], counts[m,g,e] i32 -> dh[r,c+c], dscale[r]   d: r c e m g   s: - rows */                                                                                                                    \
+    /* dy[r,c], h[r,c+c], scale[r], counts[m,g,e] i32 -> dh[r,c+c], dscale[r]   d: r c e m g   s: - rows */            \
     X(EL_OP_SWIGLU_BACKWARD, swiglu_backward)                                                                          \
     /* x[r,n], row[n] -> y[r,n] = x + row                   d: r n   (y may be x)                                   */ \
     X(EL_OP_ADD_ROW, add_row)                                                                                          \

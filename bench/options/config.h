@@ -160,9 +160,9 @@ struct el_options {
     enum el_launching launch;
     struct el_regress_options regress;
     struct el_wire_options wire;
-    char preset[EL_PATH_BYTES];                                   /* of imbalance; "": none */
+    char preset[EL_PATH_BYTES];                                                       /* of imbalance; "": none */
     enum { EL_SOLVE_NONE, EL_SOLVE_TIME, EL_SOLVE_MEMORY, EL_SOLVE_PLACEMENT } solve; /* likewise: to even out what */
-    char dir[EL_PATH_BYTES];                                      /* the argument that is no option: a run's folder */
+    char dir[EL_PATH_BYTES];   /* the argument that is no option: a run's folder */
     char other[EL_PATH_BYTES]; /* the argument behind `dir`: explain's second record */
     char action[16];           /* the one before it, of a command that has several: baseline's; comm's operation */
     char store[EL_PATH_BYTES]; /* a stored baseline's folder */

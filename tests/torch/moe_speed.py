@@ -9,6 +9,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 LAYERS, WIDTH, HEADS, SEQ, VOCAB, EXPERTS, HIDDEN, BATCH = 4, 256, 4, 128, 1024, 8, 512, 8
@@ -18,7 +19,9 @@ def ours(program, mode):
     sizes = f"--layers {LAYERS} --embed {WIDTH} --heads {HEADS} --seq {SEQ} --vocab {VOCAB} --experts {EXPERTS} --expert-hidden {HIDDEN}"
     command = [program, "run", "--mode", mode, "--devices", "2", "--model", "moe", *sizes.split(), "--data", "dummy", "--batch", str(BATCH), "--optimizer", "sgd"]
     command += ["--steps", "10", "--min-time", "3", "--control", "none", "--json", "--quiet"]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["step_ms"]["median"]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([*command, "--out", f"{folder}/run"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["step_ms"]["median"]
 
 
 def rank(number, folder, kind):
@@ -57,7 +60,7 @@ def rank(number, folder, kind):
 
 
 def theirs(kind):
-    folder = f"/tmp/moe-speed-{os.getpid()}-{time.monotonic_ns()}"
+    folder = os.path.join(tempfile.mkdtemp(), "meeting")
     ranks = [subprocess.Popen([sys.executable, "-W", "ignore", __file__, "rank", str(r), folder, kind], stdout=subprocess.PIPE, text=True) for r in range(2)]
     text = [process.communicate()[0] for process in ranks]
     return float(text[0])

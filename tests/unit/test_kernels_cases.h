@@ -77,7 +77,8 @@ struct test_case {
 #define EXPERT_ROWS(...) CASE(ROWS_TAKE, (__VA_ARGS__), 0), BOTH(ROWS_GIVE, (__VA_ARGS__))
 #define GROUPED(r, ...)                                                                                                \
     CASE(GROUPED_FORWARD, (r, __VA_ARGS__), 0, r), CASE(GROUPED_BACKWARD_DATA, (r, __VA_ARGS__), 0, r),                \
-        CASE(GROUPED_BACKWARD_DATA, (r, __VA_ARGS__), 1, r), CASE(GROUPED_BACKWARD_WEIGHTS, (r, __VA_ARGS__), 0, r, 1),   \
+        CASE(GROUPED_BACKWARD_DATA, (r, __VA_ARGS__), 1, r),                                                           \
+        CASE(GROUPED_BACKWARD_WEIGHTS, (r, __VA_ARGS__), 0, r, 1),                                                     \
         CASE(GROUPED_BACKWARD_WEIGHTS, (r, __VA_ARGS__), 1, r, 0.5)
 #define SWIGLU(...) CASE(SWIGLU_FORWARD, (__VA_ARGS__), 0), CASE(SWIGLU_BACKWARD, (__VA_ARGS__), 0)
 #define DROPOUT(...)                                                                                                   \
