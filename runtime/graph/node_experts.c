@@ -433,9 +433,7 @@ static void swiglu_backward(struct el_pass *pass, const struct el_node *node)
     struct el_kernel_op op = {.op = EL_OP_SWIGLU_BACKWARD,
                               .views = {el_pass_output_grad(pass, node, 0), el_pass_input(pass, node, 0),
                                         el_pass_input(pass, node, 1), after(pass, node, el_pass_input(pass, node, 2))}};
-    for (int i = 0; i < 2; i++)
-        if (!el_pass_input_grad_open(pass, node, i, &op.views[4 + i]))
-            el_pass_input_grad_force(pass, node, i, &op.views[4 + i]);
+    for (int i = 0; i < 2; i++) el_pass_input_grad_force(pass, node, i, &op.views[4 + i]);
     emit_swiglu(pass, node, &op);
     for (int i = 0; i < 2; i++) el_pass_input_grad_done(pass, node, i, op.views[4 + i]);
 }

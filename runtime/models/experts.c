@@ -156,6 +156,8 @@ static enum el_status number_of(const char *text, const char *word, int64_t limi
     char *end;
     *value_p = strtoll(text, &end, 10);
     if (end != text && !*end && *value_p >= 0 && *value_p < limit) return EL_OK;
+    if (limit == 1)
+        return el_fail(EL_ERR_INVALID, "--routing %s:%s: each rank has all experts: give --mode ep", word, text);
     return el_fail(EL_ERR_INVALID, "--routing %s:%s: must be a number from 0 to %lld", word, text,
                    (long long)limit - 1);
 }

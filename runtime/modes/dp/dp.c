@@ -182,7 +182,8 @@ enum el_status el_dp_forward(struct el_dp *dp)
                                     .buffers = dp->replica[m].buffers,
                                     .grads = dp->replica[m].grads,
                                     .grad_ready = dp->grad_ready,
-                                    .context = dp->replica[m].context};
+                                    .context = dp->replica[m].context,
+                                    .env.routed = el_view_of(dp->worker->members[m].shard.routed, 0)};
         struct el_call_op thread = {
             .head = {.label = "thread", .phase = EL_PHASE_FORWARD}, .op_class = EL_CLASS_HOST, .run = make_thread};
         if (dp->n > 1 && !el_dp_fixed(dp, EL_DP_FIX_THREADS))
