@@ -206,9 +206,8 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "max-norm", "X", AT(REAL, train.model.max_norm), OF_TRIALS,
      "maximum L2 norm of the classifier's rows; 0: no limit", DEFAULT("0"), RANGE(0, 1e6)},
     {TRAINING, "capacity", "X", AT(REAL, train.model.capacity), OF_TRIALS | PLAN,
-     "moe: capacity factor: an expert takes X times a sequence's even share of choices, first choices first; others "
-     "are "
-     "dropped; 0: none is",
+     "moe: capacity factor: an expert takes X times a sequence's even share of choices, first ones first; the others "
+     "are dropped; 0: none is",
      DEFAULT("0"), RANGE(0, 1e3)},
     {TRAINING, "aux", "X", AT(REAL, train.model.aux), OF_TRIALS | PLAN,
      "moe: coefficient of the load balancing loss, of each sequence and layer (Mixtral's router_aux_loss_coef)",
@@ -217,14 +216,12 @@ static const struct el_option_row before_sizes[] = {
      DEFAULT("0"), RANGE(0, 1e3)},
     {TRAINING, "routing", "HOW", AT(TEXT, train.model.routing), OF_TRIALS | PLAN,
      "moe: where tokens go: learned: by the router; else drawn by seed, step and token, alike in every mode: balanced; "
-     "zipf:S; hot:E: all to that expert first; hot-rank:R: to the experts of that rank; rotate: another hot one in "
-     "each "
+     "zipf:S; hot:E: all to that expert first; hot-rank:R: to that rank's experts; rotate: a hot one, another in each "
      "step; burst: one hot step in 8; or FILE, with a line of counts for each step, a count for each expert",
      DEFAULT("learned")},
     {TRAINING, "placement", "E,E...", AT(TEXT, train.model.placement), OF_TRIALS | PLAN,
-     "moe: the experts' order over ranks (own: theirs): with --routing other than learned, expert E and its tokens "
-     "move "
-     "to that place"},
+     "moe: the experts' order over ranks (own: theirs): with another --routing than learned, expert E and its tokens "
+     "move to that place"},
     {TRAINING, "zero-grad", "HOW", AT(SWITCH, train.keep_grads), OF_TRIALS,
      "gradients between steps: free them, or keep and set to zero", CHOICES("free|keep"), DEFAULT("free")},
     {TRAINING, "foreach", "HOW", AT(CHOICE, train.foreach), OF_TRIALS | PLAN,

@@ -49,9 +49,17 @@ enum el_status el_sizes_check_taken(const struct el_options *options)
                        options->train.model.classes, info->name);
     if (options->lengths.longest && info->input == EL_INPUT_TOKENS)
         return el_fail(EL_ERR_INVALID, "--lengths: model %s takes sequences of --seq tokens: leave it out", info->name);
-    if (!info->experts && (options->train.model.capacity > 0 || strcmp(options->train.model.routing, "learned")))
-        return el_fail(EL_ERR_INVALID, "--%s: model %s has no experts (moe has): leave it out",
-                       options->train.model.capacity > 0 ? "model capacity" : "routing", info->name);
+    const struct el_model_config *model = &options->train.model;
+    const char *of_experts = model->capacity > 0                                         ? "capacity"
+                             : model->aux != EL_MODEL_AUX                                ? "aux"
+                             : model->z > 0                                              ? "z"
+                             : *model->routing && strcmp(model->routing, "learned") != 0 ? "routing"
+                                                                                         : NULL;
+    if (of_experts && !info->experts) {
+        char called[64];
+        el_option_called(el_option_of_command(EL_CMD_RUN, of_experts), EL_CMD_RUN, called, sizeof called);
+        return el_fail(EL_ERR_INVALID, "%s: model %s has no experts (moe has): leave it out", called, info->name);
+    }
     if (options->train.model.recompute && !info->blocks)
         return el_fail(EL_ERR_INVALID,
                        "--recompute on: model %s has no blocks to compute again (gpt has): leave it out", info->name);

@@ -31,6 +31,9 @@ struct el_model_values {
     int64_t v[EL_MODEL_VALUES_MAX];
 };
 
+/* The auxiliary loss's coefficient (--model aux), unless it is given. */
+#define EL_MODEL_AUX 0.01
+
 /* The training loss. mse: against one-hot labels, mean over samples and classes. */
 enum el_model_loss { EL_MODEL_LOSS_OWN, EL_MODEL_LOSS_CROSS_ENTROPY, EL_MODEL_LOSS_MSE };
 
