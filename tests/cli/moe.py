@@ -81,7 +81,14 @@ def bytes_of(n, options):
     assert abs(sent - wanted) <= 0.5 * n, (sent, wanted)
 
 
+def kept_by_a_layer(hidden):
+    two, three = (run(f"--mode single --devices 1 --layers {n} --expert-hidden {hidden}", precision="f32")["per_device"][0] for n in (2, 3))
+    return three["memory"]["peak_by_tag"]["activation"] - two["memory"]["peak_by_tag"]["activation"]
+
+
 def exact():
+    # A layer keeps gate_up's output and the activation's: 3 hidden values of each row.
+    assert kept_by_a_layer(32) - kept_by_a_layer(16) == 3 * 16 * K * SEQ * BATCH * 4
     for n, options in ((2, ""), (2, "--routing zipf:1.5"), (4, "--routing hot:1"), (2, "--model capacity=0.7")):
         bytes_of(n, options)
 
