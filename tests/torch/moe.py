@@ -200,6 +200,7 @@ def train_as_rank(rank, folder):
         case = MoeCase(lambda capacity=capacity: FarExperts(capacity=capacity), ())
         case.state = MoeCase(KINDS[name][0], ()).state
         found[name] = train(case, case.model(), rank, 2)[0]
+    dist.barrier()  # or the slower rank may find the other one gone
     dist.destroy_process_group()
     if rank == 0:
         with open(f"{folder}/far.json", "w") as file:
