@@ -68,7 +68,7 @@ static bool goes_by_rows(enum el_op_kind op)
     case EL_OP_MSE:
         return false;
     default:
-        return op < EL_OP_ROUTE_FORWARD || op > EL_OP_SWIGLU_BACKWARD;
+        return !el_op_is_of_experts(op);
     }
 }
 

@@ -9,6 +9,9 @@
 
 #include "runtime/base/host_device.h"
 
+/* Half of a random number's step: no draw is 0, so that a weight of 1 comes before one of 1e-9 in each. */
+#define EL_EXPERTS_HALF_DRAW 0x1p-25
+
 struct el_experts {
     const int32_t *counts; /* [m, g, e] */
     int64_t e, m, g, room; /* room: rows of a part */

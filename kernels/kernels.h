@@ -199,6 +199,11 @@ enum el_op_kind {
 /* Experts of a layer; those that a token goes to. */
 enum { EL_EXPERTS_MAX = 512, EL_EXPERTS_CHOSEN_MAX = 16 };
 
+static inline bool el_op_is_of_experts(enum el_op_kind op)
+{
+    return op >= EL_OP_ROUTE_FORWARD && op <= EL_OP_SWIGLU_BACKWARD;
+}
+
 enum { EL_ARGS_POINTERS = 10, EL_ARGS_SIZES = 8, EL_ARGS_SCALARS = 6, EL_ARGS_KEYS = 2, EL_STEP_VALUES_BYTES = 64 };
 
 /* p[] and d[0] of one tensor, for ops over many tensors. */

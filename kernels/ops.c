@@ -268,8 +268,7 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
 
 struct el_op_cost el_op_cost(enum el_op_kind op, enum el_dtype dtype, const struct el_kernel_args *args)
 {
-    const bool of_experts = op >= EL_OP_ROUTE_FORWARD && op <= EL_OP_SWIGLU_BACKWARD;
-    struct work work = of_experts ? expert_work(op, args) : element_work(op, args);
+    struct work work = el_op_is_of_experts(op) ? expert_work(op, args) : element_work(op, args);
     double bytes = work.reals * (double)el_dtype_bytes(dtype) + work.ints * (double)el_dtype_bytes(EL_I32);
     if (op == EL_OP_CAST) bytes += (double)args->d[0] * (double)el_dtype_bytes((enum el_dtype)args->k[0]);
     return (struct el_op_cost){.flops = work.flops, .bytes = bytes};

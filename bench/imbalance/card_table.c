@@ -325,9 +325,8 @@ static json_t *difference_of(const json_t *cards, const char *sentence)
 static json_t *trial_of(const json_t *trials, const json_t *trial)
 {
     static const char *const copied[] = {
-        "id",     "mode",   "model",   "dtype",    "optimizer", "global_batch", "batch_per_device",
-        "status", "reason", "verdict", "warnings", "simulated", "imbalance",    "config",
-        NULL};
+        "id",     "mode",    "model",    "dtype",     "optimizer", "global_batch", "batch_per_device", "status",
+        "reason", "verdict", "warnings", "simulated", "imbalance", "config",       "chosen",           NULL};
     const json_t *devices = json_object_get(trial, "per_device");
     bool several = el_imbalance_has_cards(trial);
     json_t *document = json_object(), *cards = json_array();

@@ -19,6 +19,13 @@ static const json_t *routing_of(const json_t *device)
     return json_is_object(routing) ? routing : NULL;
 }
 
+static bool is_known(const json_t *devices)
+{
+    EL_EACH(device, devices)
+        if (!routing_of(device)) return false;
+    return json_array_size(devices) > 0;
+}
+
 static double at(const json_t *array, size_t i)
 {
     return json_number_value(json_array_get(array, i));
@@ -143,9 +150,7 @@ json_t *el_imbalance_routing(const json_t *trial)
     const json_t *devices = json_object_get(trial, "per_device");
     char sentence[EL_SENTENCE_BYTES];
     double most_rank, most_expert, dropped;
-    if (json_array_size(devices) == 0) return json_null();
-    EL_EACH(device, devices)
-        if (!routing_of(device)) return json_null();
+    if (!is_known(devices)) return json_null();
     const double steps = el_json_number(devices, "0.routing.steps");
     json_t *ranks = ranks_json(devices, &most_rank), *experts = experts_json(devices, steps, &most_expert, &dropped);
     tell(ranks, experts, dropped, sentence);
@@ -219,13 +224,13 @@ static size_t parts(size_t n, size_t most)
     return (n + most - 1) / most;
 }
 
-/* A trial whose ranks share the experts, else the first one with routing. */
+/* A trial whose ranks share the experts, else the first one with routing of all its devices. */
 static const json_t *shown_trial(const json_t *trials)
 {
     const json_t *shown = NULL;
     EL_EACH(trial, trials) {
         const json_t *devices = json_object_get(trial, "per_device");
-        if (!routing_of(json_array_get(devices, 0))) continue;
+        if (!is_known(devices)) continue;
         if (ranks_of(devices) > 1) return trial;
         if (!shown) shown = trial;
     }

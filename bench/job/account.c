@@ -21,7 +21,7 @@ static enum el_status ask_recorder(const struct el_job_measurement *m, int i, st
     if (account->controlled) EL_TRY(el_recorder_summarize(recorder, position, off, &account->off));
     EL_TRY(el_recorder_ops(recorder, position, &account->ops, &account->n_ops));
     account->in_flight = el_recorder_in_flight(recorder, position);
-    if (m->job->trial->train.length_by_batch || m->result.routed[i].n_steps) account->by_step = recorder;
+    if (m->job->trial->train.length_by_batch) account->by_step = recorder;
     account->position = position;
     EL_TRY(el_recorder_lane(recorder, position, m->shown_step, &account->lane));
     return el_memory_timeline_make(recorder, position, m->result.ledgers[i].live_by_tag, &account->timeline);

@@ -9,6 +9,7 @@
 #include "bench/options/options.h"
 #include "bench/trial/trial.h"
 #include "runtime/base/clock.h"
+#include "runtime/models/experts.h"
 
 /* A size that the model does not have would change nothing, in silence; so would another than it always has. */
 enum el_status el_sizes_check(const struct el_model_config *given)
@@ -50,11 +51,11 @@ enum el_status el_sizes_check_taken(const struct el_options *options)
     if (options->lengths.longest && info->input == EL_INPUT_TOKENS)
         return el_fail(EL_ERR_INVALID, "--lengths: model %s takes sequences of --seq tokens: leave it out", info->name);
     const struct el_model_config *model = &options->train.model;
-    const char *of_experts = model->capacity > 0                                         ? "capacity"
-                             : model->aux != EL_MODEL_AUX                                ? "aux"
-                             : model->z > 0                                              ? "z"
-                             : *model->routing && strcmp(model->routing, "learned") != 0 ? "routing"
-                                                                                         : NULL;
+    const char *of_experts = model->capacity > 0             ? "capacity"
+                             : model->aux != EL_MODEL_AUX    ? "aux"
+                             : model->z > 0                  ? "z"
+                             : !el_routing_is_learned(model) ? "routing"
+                                                             : NULL;
     if (of_experts && !info->experts) {
         char called[64];
         el_option_called(el_option_of_command(EL_CMD_RUN, of_experts), EL_CMD_RUN, called, sizeof called);

@@ -2,6 +2,7 @@
  * numbers, so that the order of atomics does not matter. */
 #include "kernels/cuda/common.cuh"
 
+#include "kernels/experts.h"
 #include "runtime/base/rng.h"
 
 static constexpr int TOKENS = 64, CHOICES = 4096; /* of a block */
@@ -31,7 +32,7 @@ __device__ static inline double draw(const struct router &of, int64_t sample, in
 {
     const uint64_t global = of.step << 32 | static_cast<uint64_t>(sample);
     const double uniform = el_rng_uniform(&of.key, global, static_cast<uint64_t>(token * of.e + j));
-    return weight > 0 ? log1p(-uniform) / weight : -INFINITY;
+    return weight > 0 ? log1p(-(uniform + EL_EXPERTS_HALF_DRAW)) / weight : -INFINITY;
 }
 
 /* Where the warp's largest of keys[e] is, the first of equals; -1: none is a number. A lane has every 32nd key. */

@@ -17,7 +17,8 @@ static double draw(const struct el_kernel_args *args, int64_t sample, int64_t to
     const struct el_rng_key key = {.seed = args->k[0], .use = EL_RNG_ROUTE, .id = (uint32_t)args->k[1]};
     const uint64_t global = args->step << 32 | (uint64_t)(args->d[4] + sample * args->d[5]);
     const double uniform = el_rng_uniform(&key, global, (uint64_t)(token * args->d[2] + j));
-    return weight > 0 ? log1p(-uniform) / weight : -INFINITY; /* the largest of negative ones */
+    return weight > 0 ? log1p(-(uniform + EL_EXPERTS_HALF_DRAW)) / weight
+                      : -INFINITY; /* the largest of negative ones */
 }
 
 static void sort_places(const struct el_kernel_args *args, const int32_t *counts, int32_t *place);

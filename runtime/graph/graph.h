@@ -324,7 +324,5 @@ unsigned el_graph_keeps(const struct el_graph *graph, const struct el_node *node
  * -1: none. */
 int el_graph_again_from(const struct el_graph *graph, const struct el_node *node);
 int el_graph_again_at(const struct el_graph *graph, const struct el_node *node);
-/* Rows of this rank's experts in a step, on average, as far as routing tells. */
-double el_experts_expected(const struct el_graph *graph, const struct el_node *node, int64_t batch);
 int64_t el_graph_param_count(const struct el_graph *graph);
 int64_t el_graph_trained_count(const struct el_graph *graph);

@@ -24,6 +24,12 @@ static int64_t ranks_of(const struct el_graph *graph)
     return graph->n_expert_ranks > 1 ? graph->n_expert_ranks : 1;
 }
 
+/* How tokens are sent on purpose; NULL: by the router. */
+static const struct el_routing *routing_of(const struct el_graph *graph)
+{
+    return graph->lent_routing ? graph->lent_routing : graph->routing;
+}
+
 static int64_t own_experts(const struct el_graph *graph, const struct el_node *node)
 {
     return node->attributes.experts / ranks_of(graph);
@@ -65,8 +71,7 @@ static void route_sizes(const struct el_pass *pass, const struct el_node *node, 
 static void choose(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_pass_spec *spec = el_pass_get(pass);
-    const struct el_routing *lent = spec->graph->lent_routing;
-    const struct el_routing *routing = !spec->training ? NULL : lent ? lent : spec->graph->routing;
+    const struct el_routing *routing = spec->training ? routing_of(spec->graph) : NULL;
     struct el_kernel_op op = {
         .op = EL_OP_ROUTE_FORWARD,
         .views = {el_pass_input(pass, node, 0), {0}, el_pass_output(pass, node, 0), el_pass_kept(pass, node)},
@@ -97,9 +102,9 @@ static void route_forward(struct el_pass *pass, const struct el_node *node)
     const struct el_pass_spec *spec = el_pass_get(pass);
     const int64_t ranks = ranks_of(spec->graph), tokens = shape_in(spec->graph, node, 0)->d[0];
     const struct el_view counts = el_pass_output(pass, node, 2);
-    struct el_kernel_op op = {.op = EL_OP_ROUTE_PLACE,
-                              .views = {el_pass_kept(pass, node), el_pass_output(pass, node, 1), counts,
-                                        spec->training ? spec->env.routed : (struct el_view){0}}};
+    struct el_kernel_op op = {
+        .op = EL_OP_ROUTE_PLACE,
+        .views = {el_pass_kept(pass, node), el_pass_output(pass, node, 1), counts, el_pass_routed(pass)}};
     choose(pass, node);
     route_sizes(pass, node, op.args.d);
     op.args.d[4] = ranks;
@@ -153,7 +158,7 @@ const struct el_node_type el_node_route = {.name = "route",
 /* A sample's rows for a rank, on average. */
 static double rows_expected(const struct el_graph *graph, const struct el_node *node, int64_t rank)
 {
-    const struct el_routing *routing = graph->lent_routing ? graph->lent_routing : graph->routing;
+    const struct el_routing *routing = routing_of(graph);
     const struct el_node_attributes *a = &node->attributes;
     const int64_t own = own_experts(graph, node);
     double rows = 0;
@@ -334,13 +339,8 @@ static void group_sizes(const struct el_pass *pass, const struct el_node *node, 
     op->args.d[at] = own_experts(spec->graph, node);
     op->args.d[at + 1] = ranks_of(spec->graph);
     op->args.d[at + 2] = spec->batch;
-    op->args.s[1] = el_experts_expected(spec->graph, node, spec->batch);
-}
-
-double el_experts_expected(const struct el_graph *graph, const struct el_node *node, int64_t batch)
-{
-    const int rank = graph->n_expert_ranks > 1 ? graph->expert_rank : 0;
-    return rows_expected(graph, node, rank) * (double)(batch * ranks_of(graph));
+    op->args.s[1] =
+        rows_expected(spec->graph, node, spec->graph->expert_rank) * (double)(spec->batch * ranks_of(spec->graph));
 }
 
 static enum el_status grouped_shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)

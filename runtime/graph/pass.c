@@ -296,6 +296,11 @@ void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum 
     communicate(pass, node, axis, op);
 }
 
+struct el_view el_pass_routed(const struct el_pass *pass)
+{
+    return pass->spec.training && !pass->again ? pass->spec.env.routed : (struct el_view){0};
+}
+
 struct el_view el_pass_scratch(struct el_pass *pass, size_t bytes, const char *name)
 {
     return pass_alloc(pass, EL_TAG_WORKSPACE, bytes, name);

@@ -116,6 +116,8 @@ bool el_pass_input_grads_share(struct el_pass *pass, const struct el_node *node)
 /* Where parameter i's gradient goes. Scratch for a frozen one, if its node has trained ones or its kernel gives all
  * gradients; *acc_p is then unchanged. */
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p);
+/* Where a router adds what it chose (env.routed), once a step; no buffer: nowhere. */
+struct el_view el_pass_routed(const struct el_pass *pass);
 /* Workspace, which the node frees in the same hook. */
 struct el_view el_pass_scratch(struct el_pass *pass, size_t bytes, const char *name);
 void el_pass_free(struct el_pass *pass, struct el_view scratch);

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/experts.h"
 #include "runtime/base/rng.h"
 #include "runtime/models/internal.h"
 
 enum { BURST_EVERY = 8, DRAWS = 4096, FILE_ROWS_MAX = 1 << 20 };
+static const double COLD = 1e-9;
 
 static int add(struct el_graph *graph, const struct el_node_type *type, const char *layer, const char *name,
                const int *inputs, int n_inputs, int param, const struct el_node_attributes *attributes)
@@ -71,9 +73,11 @@ int el_layer_experts(struct el_graph *graph, const struct el_experts_layer *laye
 
 /* ---- routing on purpose ---- */
 
+/* `n` experts from `first` on are hot: they come first, and what is left goes to any others. */
 static void fill(struct el_routing *routing, int64_t row, int64_t first, int64_t n)
 {
-    for (int64_t e = first; e < first + n; e++) routing->table[row * routing->experts + e] = 1;
+    for (int64_t e = 0; e < routing->experts; e++)
+        routing->table[row * routing->experts + e] = e >= first && e < first + n ? 1 : COLD;
 }
 
 static void fill_zipf(struct el_routing *routing, double exponent)
@@ -138,7 +142,9 @@ static enum el_status expect(struct el_routing *routing, int64_t k)
     for (uint64_t i = 0; i < DRAWS; i++) {
         const double *weights = routing->table + (int64_t)(i % (uint64_t)routing->rows) * n;
         for (int64_t e = 0; e < n; e++)
-            arrival[e] = weights[e] > 0 ? -log1p(-el_rng_uniform(&key, i, (uint64_t)e)) / weights[e] : INFINITY;
+            arrival[e] = weights[e] > 0
+                             ? -log1p(-el_rng_uniform(&key, i, (uint64_t)e) - EL_EXPERTS_HALF_DRAW) / weights[e]
+                             : INFINITY;
         for (int64_t j = 0; j < k; j++) {
             int64_t best = -1;
             for (int64_t e = 0; e < n; e++)
@@ -162,35 +168,38 @@ static enum el_status number_of(const char *text, const char *word, int64_t limi
                    (long long)limit - 1);
 }
 
+/* What is behind "zipf:"; NULL: another routing. */
+static const char *behind(const char *text, const char *word)
+{
+    const size_t n = strlen(word);
+    return strncmp(text, word, n) == 0 && text[n] == ':' ? text + n + 1 : NULL;
+}
+
 static enum el_status take(const struct el_model_config *config, struct el_routing *routing)
 {
-    const char *text = config->routing;
+    const char *text = config->routing, *zipf = behind(text, "zipf"), *hot = behind(text, "hot"),
+               *hot_rank = behind(text, "hot-rank");
+    const bool rotates = !strcmp(text, "rotate"), bursts = !strcmp(text, "burst");
     const int64_t n = routing->experts, ranks = config->expert_ranks > 1 ? config->expert_ranks : 1;
-    int64_t one;
+    int64_t one = 0;
     char *end;
-    routing->rows = !strcmp(text, "rotate") ? n : !strcmp(text, "burst") ? BURST_EVERY : 1;
-    const bool is_file = strncmp(text, "zipf:", 5) && strncmp(text, "hot:", 4) && strncmp(text, "hot-rank:", 9) &&
-                         strcmp(text, "rotate") && strcmp(text, "burst");
-    if (is_file) routing->rows = 0;
-    if (is_file) return read_file(text, routing);
+    if (!zipf && !hot && !hot_rank && !rotates && !bursts) return read_file(text, routing);
+    routing->rows = rotates ? n : bursts ? BURST_EVERY : 1;
     routing->table = calloc((size_t)(routing->rows * n), sizeof *routing->table);
     if (!routing->table) return el_fail_errno("routing to %lld experts", (long long)n);
-    if (!strncmp(text, "zipf:", 5)) {
-        const double exponent = strtod(text + 5, &end);
-        if (end == text + 5 || *end || !(exponent >= 0 && exponent <= 10))
+    if (hot) EL_TRY(number_of(hot, "hot", n, &one));
+    if (hot_rank) EL_TRY(number_of(hot_rank, "hot-rank", ranks, &one));
+    if (zipf) {
+        const double exponent = strtod(zipf, &end);
+        if (end == zipf || *end || !(exponent >= 0 && exponent <= 10))
             return el_fail(EL_ERR_INVALID, "--routing %s: must be zipf:S with an exponent S from 0 to 10", text);
         fill_zipf(routing, exponent);
-    } else if (!strncmp(text, "hot:", 4)) {
-        EL_TRY(number_of(text + 4, "hot", n, &one));
-        fill(routing, 0, one, 1);
-    } else if (!strncmp(text, "hot-rank:", 9)) {
-        EL_TRY(number_of(text + 9, "hot-rank", ranks, &one));
-        fill(routing, 0, one * (n / ranks), n / ranks);
-    } else {
-        for (int64_t row = 0; row < routing->rows; row++) {
-            const bool hot = routing->rows == n && !strcmp(text, "rotate");
-            fill(routing, row, hot ? row : 0, hot || row == BURST_EVERY - 1 ? 1 : n);
-        }
+        return EL_OK;
+    }
+    const int64_t each = hot_rank ? n / ranks : 1;
+    for (int64_t row = 0; row < routing->rows; row++) {
+        const bool even = bursts && row < BURST_EVERY - 1;
+        fill(routing, row, even ? 0 : rotates ? row : one * each, even ? n : each);
     }
     return EL_OK;
 }
@@ -238,10 +247,15 @@ static enum el_status make(const struct el_model_config *config, struct el_routi
     return expect(routing, el_model_size(config, "top-k"));
 }
 
+bool el_routing_is_learned(const struct el_model_config *config)
+{
+    return !*config->routing || !strcmp(config->routing, "learned");
+}
+
 enum el_status el_routing_open(const struct el_model_config *config, struct el_routing **routing_p)
 {
     *routing_p = NULL;
-    if (!*config->routing || !strcmp(config->routing, "learned")) {
+    if (el_routing_is_learned(config)) {
         if (!is_moved(config)) return EL_OK;
         return el_fail(EL_ERR_INVALID,
                        "--placement: a router learns where to send, whatever the experts' order: give --routing");

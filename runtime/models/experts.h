@@ -20,6 +20,7 @@ struct el_experts_layer {
 /* Returns the output [tokens, width]. */
 int el_layer_experts(struct el_graph *graph, const struct el_experts_layer *layer, int x);
 
+bool el_routing_is_learned(const struct el_model_config *config);
 /* config.routing; NULL: learned. Close it (graph.h) after a failure too. Errors: EL_ERR_INVALID naming --routing or
  * --placement; EL_ERR_HOST_MEMORY. */
 enum el_status el_routing_open(const struct el_model_config *config, struct el_routing **routing_p);

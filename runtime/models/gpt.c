@@ -11,21 +11,17 @@
 static const double DEVIATION = 0.02;
 enum { WIDER = 4 }; /* a block's inner width / its width */
 
-static const struct el_model_size sizes[] = {
-    {"layers", "blocks", 1, 1000, .initial = {4}, .small = {2}},
-    {"embed", "width: the size of a token's vector", 1, 65536, .initial = {256}, .small = {8}},
-    {"heads", "heads of attention, which divide the width", 1, 4096, .initial = {4}, .small = {4}},
-    {"seq", "tokens a sequence", 1, 65536, .initial = {128}, .small = {6}},
-    {"vocab", "vocabulary size", 2, 1 << 30, .initial = {8192}, .small = {60}},
-    {.name = NULL},
-};
-
+/* clang-format off */
+#define SIZES                                                                                                          \
+    {"layers", "blocks", 1, 1000, .initial = {4}, .small = {2}},                                                       \
+    {"embed", "width: the size of a token's vector", 1, 65536, .initial = {256}, .small = {8}},                        \
+    {"heads", "heads of attention, which divide the width", 1, 4096, .initial = {4}, .small = {4}},                    \
+    {"seq", "tokens a sequence", 1, 65536, .initial = {128}, .small = {6}},                                            \
+    {"vocab", "vocabulary size", 2, 1 << 30, .initial = {8192}, .small = {60}}
+/* clang-format on */
+static const struct el_model_size sizes[] = {SIZES, {.name = NULL}};
 static const struct el_model_size moe_sizes[] = {
-    {"layers", "blocks", 1, 1000, .initial = {4}, .small = {2}},
-    {"embed", "width: the size of a token's vector", 1, 65536, .initial = {256}, .small = {8}},
-    {"heads", "heads of attention, which divide the width", 1, 4096, .initial = {4}, .small = {4}},
-    {"seq", "tokens a sequence", 1, 65536, .initial = {128}, .small = {6}},
-    {"vocab", "vocabulary size", 2, 1 << 30, .initial = {8192}, .small = {60}},
+    SIZES,
     {"experts", "experts of each block", 2, EL_EXPERTS_MAX, .initial = {8}, .small = {4}},
     {"top-k", "experts that each token goes to", 1, EL_EXPERTS_CHOSEN_MAX, .initial = {2}, .small = {2}},
     {"expert-hidden", "inner width of an expert", 1, 1 << 20, .initial = {512}, .small = {8}},

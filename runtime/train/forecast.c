@@ -8,6 +8,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/device/joint.h"
+#include "runtime/models/experts.h"
 #include "runtime/state/units.h"
 #include "runtime/train/session.h"
 #include "runtime/train/worlds.h"
@@ -86,9 +87,8 @@ static enum el_status check_injects(struct forecast *f)
 {
     const bool one_group =
         el_layout_is_whole(&f->layout, EL_AXIS_DATA) || el_layout_is_whole(&f->layout, EL_AXIS_SHARD);
-    const char *routing = f->config->model.routing;
-    const bool drawn = *routing && strcmp(routing, "learned") && strcmp(routing, "balanced");
-    if (drawn && f->layout.n[EL_AXIS_EXPERT] > 1 && f->layout.n_devices <= MOST_ONE_BY_ONE) f->all = true;
+    const bool sent = !el_routing_is_learned(&f->config->model) && f->layout.n[EL_AXIS_EXPERT] > 1;
+    if (sent && f->layout.n_devices <= MOST_ONE_BY_ONE) f->all = true;
     if (!f->injects || one_group) return EL_OK;
     f->all = true;
     if (f->layout.n_devices <= MOST_ONE_BY_ONE) return EL_OK;

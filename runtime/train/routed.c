@@ -10,19 +10,17 @@ enum { FIRST_STEPS = 64 };
 static enum el_status read_counters(const struct el_shard *shard, struct el_routed *routed, int64_t *sums)
 {
     const int64_t each = 2 * routed->experts, n = routed->layers * each;
-    int32_t *now = malloc((size_t)n * sizeof *now);
-    if (!now) return el_fail_errno("routed tokens");
-    enum el_status status = el_device_read(el_view_of(shard->routed, 0), now, (size_t)n * sizeof *now);
-    for (int64_t i = 0; i < n && status == EL_OK; i++) sums[i % each] += (uint32_t)now[i] - (uint32_t)routed->last[i];
-    if (status == EL_OK) memcpy(routed->last, now, (size_t)n * sizeof *now);
-    free(now);
-    return status;
+    int32_t *now = routed->last + n;
+    EL_TRY(el_device_read(el_view_of(shard->routed, 0), now, (size_t)n * sizeof *now));
+    for (int64_t i = 0; i < n; i++) sums[i % each] += (uint32_t)now[i] - (uint32_t)routed->last[i];
+    memcpy(routed->last, now, (size_t)n * sizeof *now);
+    return EL_OK;
 }
 
 static enum el_status open_routed(const struct el_shard *shard, struct el_routed *routed)
 {
     routed->experts = el_shard_routed(shard->graph, &routed->layers);
-    routed->last = calloc((size_t)(2 * routed->layers * routed->experts), sizeof *routed->last);
+    routed->last = calloc((size_t)(2 * 2 * routed->layers * routed->experts), sizeof *routed->last);
     return routed->last ? EL_OK : el_fail_errno("routed tokens");
 }
 

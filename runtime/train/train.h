@@ -76,7 +76,7 @@ struct el_routed {
     int64_t experts, layers, n_steps;
     int64_t *counts;
     int64_t beyond[2]; /* bytes sent and received in these steps beyond the ops' */
-    /* Its own: steps with room, and counters before the step. */
+    /* Its own: steps with room; counters before the step, and now. */
     int64_t room, last_beyond[2];
     int32_t *last;
 };

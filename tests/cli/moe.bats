@@ -57,6 +57,10 @@ EOF
     grep -qE "^cpu:0 +0 to 3 +[0-9,.]+ +7[0-9.]+ +1\.5" where.txt
     grep -qE "cpu:0 gets 7[0-9.]+ % of the tokens, 1.5[0-9]* times its even share; expert 0 alone" <(tr '\n' ' ' <where.txt | tr -s ' ')
     [[ -s where/plots/routing.png && -s where/plots/routing.svg ]]
+    # dp's replicas count nothing: there is no such picture, and nothing says that one failed.
+    "$EVENLOAD" imbalance --model moe --modes dp --devices 2 --batch 4 --data dummy --layers 1 --embed 16 --seq 8 --vocab 64 --repeats 1 --min-time 0.05 --out dp >dp.txt 2>dp.err
+    ! grep -q "could not be drawn" dp.txt dp.err || show
+    [[ ! -e dp/plots/routing.png && -s dp/plots/imbalance.png ]]
 }
 
 @test "experts: plan ranks meshes of ep, and a forecast of 16,384 devices takes a moment" {

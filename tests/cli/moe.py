@@ -45,7 +45,11 @@ def edges():
     hot = "--routing hot:1 --top-k 1"
     same(f"--mode ep --devices 4 {hot}", run(f"--mode single --devices 1 {hot}")["loss"])
     kept = [device["routing"]["kept"] for device in run(f"--mode ep --devices 4 {hot}")["per_device"]]
-    assert all(row == [0, BATCH * SEQ * LAYERS, 0, 0] or row == [0, BATCH // 4 * SEQ * LAYERS * STEPS, 0, 0] for row in kept), kept
+    assert kept == [[0, BATCH // 4 * SEQ * LAYERS * STEPS, 0, 0]] * 4, kept
+    all_choices = BATCH * SEQ * LAYERS * STEPS  # first ones to expert 1, second ones to any other
+    chosen = run("--mode single --devices 1 --routing hot:1 --recompute on")["per_device"][0]["routing"]["choices"]
+    assert chosen[1] == all_choices and sum(chosen) == K * all_choices, chosen
+    assert all(0.25 < chosen[e] / all_choices < 0.42 for e in (0, 2, 3)), chosen
     one = "--seq 1 --routing zipf:1"
     same(f"--mode ep --devices 2 {one}", run(f"--mode single --devices 1 {one}")["loss"])
     kept = run("--mode ep --devices 2 --routing hot-rank:1 --top-k 2")["per_device"][0]["routing"]["kept"]
