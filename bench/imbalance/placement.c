@@ -149,9 +149,9 @@ enum el_status el_placement_of(const struct el_trial *trial, struct el_placement
     enum el_status status = el_routing_open(&model, &routing);
     if (status == EL_OK && !(routing && routing->expected))
         status = el_fail(EL_ERR_INVALID,
-                         "--solve placement: a %s routing has no load that is known: give --routing "
-                         "zipf:1.2, or a FILE of what a job counted",
-                         routing ? "balanced" : "learned");
+                         "--solve placement: a routing that is %s: give --routing zipf:1.2, or a FILE of what a "
+                         "job counted",
+                         routing ? "balanced loads each rank alike already" : "learned has no load that is known");
     for (int e = 0; e < placement_p->n && status == EL_OK; e++) placement_p->load[e] = routing->expected[e];
     el_routing_close(routing);
     if (status == EL_OK) el_placement_find(placement_p);

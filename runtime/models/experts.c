@@ -1,6 +1,7 @@
 /* A layer of experts, for any model over tokens, and routing on purpose (--routing). */
 #include "runtime/models/experts.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,8 +93,9 @@ static enum el_status read_file(const char *path, struct el_routing *routing)
     char *line = NULL;
     size_t bytes = 0;
     int64_t number = 0;
-    enum el_status status =
-        file ? EL_OK : el_fail(EL_ERR_INVALID, "--routing %s: no such routing, and no such file", path);
+    enum el_status status = EL_OK;
+    if (!file)
+        status = el_fail(EL_ERR_INVALID, "--routing %s: no such routing, and as a file: %s", path, strerror(errno));
     while (status == EL_OK && getline(&line, &bytes, file) >= 0) {
         char *at = line + strspn(line, " \t\r\n"), *end;
         double sum = 0;
@@ -121,6 +123,8 @@ static enum el_status read_file(const char *path, struct el_routing *routing)
                                         : "too many steps");
         routing->rows++;
     }
+    if (status == EL_OK && ferror(file))
+        status = el_fail(EL_ERR_INVALID, "--routing %s: could not be read: %s", path, strerror(errno));
     if (status == EL_OK && routing->rows == 0)
         status = el_fail(EL_ERR_INVALID, "--routing %s: no line of counts: give one for each step", path);
     free(line);

@@ -30,12 +30,13 @@ check() {
     refuses "--routing: model gpt has no experts (moe has): leave it out" "$EVENLOAD" run --mode ddp --model gpt --routing zipf:1
     refuses "--routing zipf:x: must be zipf:S with an exponent S from 0 to 10" "$EVENLOAD" run "${of[@]}" --routing zipf:x
     refuses "--routing hot:8: must be a number from 0 to 7" "$EVENLOAD" run "${of[@]}" --routing hot:8
-    refuses "--routing nowhere: no such routing, and no such file" "$EVENLOAD" run "${of[@]}" --routing nowhere
+    refuses "--routing nowhere: no such routing, and as a file: No such file or directory" "$EVENLOAD" run "${of[@]}" --routing nowhere
     refuses "--placement 0,0,1,2,3,4,5,6: must name each of the 8 experts once" "$EVENLOAD" run "${of[@]}" --routing zipf:1 --routing placement=0,0,1,2,3,4,5,6
     refuses "--placement: a router learns where to send" "$EVENLOAD" run "${of[@]}" --routing placement=7,6,5,4,3,2,1,0
     printf '1 2 3\n' >few
     refuses "line 1: there must be 8 counts of at least 0, one for each expert" "$EVENLOAD" run "${of[@]}" --routing few
-    refuses "--solve placement: a learned routing has no load that is known" "$EVENLOAD" imbalance "${of[@]:2}" --solve placement
+    refuses "--routing $BATS_TEST_TMPDIR: could not be read: Is a directory" "$EVENLOAD" run "${of[@]}" --routing "$BATS_TEST_TMPDIR"
+    refuses "--solve placement: a routing that is learned has no load that is known" "$EVENLOAD" imbalance "${of[@]:2}" --solve placement
 }
 
 @test "experts: imbalance --solve placement moves them, predicted within 10 % on simulated devices" {
