@@ -149,6 +149,26 @@ int el_fingerprint_differences(const json_t *base, const json_t *head, char *tex
     return n;
 }
 
+bool el_fingerprint_same_hardware(const json_t *a, const json_t *b)
+{
+    static const char *const its[] = {"machine",    "cpu_model",    "cpu_stepping", "cores_online", "smt",
+                                      "numa_nodes", "cgroup_cores", "affinity",     "gpus"};
+    for (size_t i = 0; i < sizeof its / sizeof its[0]; i++)
+        if (strcmp(el_json_text(a, its[i], "unknown"), el_json_text(b, its[i], "unknown")) != 0) return false;
+    return true;
+}
+
+json_t *el_fingerprint_changes(const json_t *base, const json_t *head)
+{
+    json_t *changes = json_object();
+    for (int i = 0; i < N_FIELDS; i++) {
+        const char *absent = strcmp(fields[i], VARIABLES) ? "unknown" : "none";
+        const char *before = el_json_text(base, fields[i], absent), *now = el_json_text(head, fields[i], absent);
+        if (strcmp(before, now) != 0) el_json_put(changes, fields[i], json_pack("[s, s]", before, now));
+    }
+    return changes;
+}
+
 void el_fingerprint_words(const json_t *all, char *text, size_t bytes)
 {
     static const char *const optional[] = {"gpus", "kernel", "compiler"};

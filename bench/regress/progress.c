@@ -1,6 +1,8 @@
 /* Launches as the command line asks for them: what is said meanwhile, and what is kept of them. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -67,8 +69,20 @@ static json_t *figures_of(const struct el_regress_set *set)
     return figures;
 }
 
+/* The commit of the folder in which the program is launched, "-dirty" if its files differ; else what a continuous
+ * integration says of it. */
+static json_t *commit_here(void)
+{
+    char text[64] = "";
+    FILE *git = popen("git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null", "r");
+    if (git && fgets(text, sizeof text, git)) text[strcspn(text, "\n")] = 0;
+    if (git) pclose(git);
+    const char *github = getenv("GITHUB_SHA"), *gitlab = getenv("CI_COMMIT_SHA");
+    return el_json_filled(*text ? text : github ? github : gitlab ? gitlab : "");
+}
+
 /* The head's launches as a run's document. What depends on the build of evenload is null in its environment: it does
- * not change what somebody else's program measures. */
+ * not change what somebody else's program measures. The commit is the program's. */
 static enum el_status save(const struct el_options *options, const char *dir, const struct el_regress_set *set)
 {
     static const char *const of_build[] = {"commit", "compiler", "compiler_flags", "mpi", "cpu_library", "nccl"};
@@ -79,6 +93,7 @@ static enum el_status save(const struct el_options *options, const char *dir, co
     json_t *environment = el_environment();
     for (size_t i = 0; i < sizeof of_build / sizeof of_build[0]; i++)
         json_object_set_new(environment, of_build[i], json_null());
+    el_json_put(environment, "commit", commit_here());
     json_t *trial = el_json_of(EL_KEY("program", name), EL_KEY("status", "ok"), EL_KEY("gpus", gpu_models()),
                                EL_KEY("figures", figures_of(set)));
     json_t *document = el_record_run(environment, json_pack("[o]", trial));

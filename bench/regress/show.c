@@ -8,6 +8,7 @@
 #include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/options/options.h"
+#include "bench/regress/history.h"
 #include "bench/regress/rule.h"
 #include "bench/regress/session.h"
 #include "bench/regress/store.h"
@@ -15,13 +16,15 @@
 
 /* ---- the document ---- */
 
-static json_t *figure_of(const char *name, const json_t *last, const json_t *sessions, size_t cells)
+static json_t *figure_of(const char *name, const json_t *last, const json_t *sessions, const json_t *history,
+                         size_t cells)
 {
     bool exact = el_figure_is_exact(last);
     const char *unit = el_json_text(last, "unit", "");
     struct el_level level;
-    json_t *figure =
-        el_json_of(EL_KEY("unit", unit), EL_KEY("exact", exact), EL_KEY("last", el_json_number(last, "value")));
+    json_t *figure = el_json_of(EL_KEY("unit", unit), EL_KEY("better", el_better_text(el_figure_better(last))),
+                                EL_KEY("exact", exact), EL_KEY("last", el_json_number(last, "value")),
+                                EL_KEY("history", history ? el_history_figure(history, name, last) : json_null()));
     if (exact || el_sessions_level(sessions, name, unit, NULL, &level) != EL_OK) return figure;
     el_json_put_all(figure, EL_KEY("level", level.centre), EL_KEY("counted", level.n), EL_KEY("of_level", level.n_era),
                     EL_KEY("outliers", level.n_far), EL_KEY("last_is_outlier", level.last_far),
@@ -74,17 +77,20 @@ static size_t count_timed(const json_t *workloads)
     return cells ? cells : 1;
 }
 
-/* A machine as it was read, its workloads' sessions replaced by what they come to. */
-static void describe_machine(json_t *machine)
+/* A machine as it was read, its workloads' sessions replaced by what they come to. `read`: all machines, unchanged. */
+static void describe_machine(json_t *machine, const json_t *read)
 {
     json_t *all = json_object_get(machine, "workloads"), *workloads = json_array();
     size_t cells = count_timed(all);
     EL_EACH(sessions, all) {
         json_t *workload = workload_of(sessions), *figures = json_object();
+        json_t *history = el_history_of(read, machine, sessions);
         EL_EACH_KEY(name, figure, json_object_get(last_of(sessions), "figures")) {
-            el_json_put(figures, name, figure_of(name, figure, sessions, cells));
+            el_json_put(figures, name, figure_of(name, figure, sessions, history, cells));
         }
+        el_json_put(workload, "history", history ? el_history_sessions(history) : json_null());
         el_json_put(workload, "figures", figures);
+        json_decref(history);
         json_array_append_new(workloads, workload);
     }
     el_json_put(machine, "workloads", workloads);
@@ -98,7 +104,10 @@ enum el_status el_baseline_describe(const char *store_dir, json_t **document_p)
     if (json_array_size(machines) == 0)
         status = el_fail(EL_ERR_ABSENT,
                          "%s holds no sessions: add some by 'evenload baseline add DIR', DIR being a run's", store_dir);
-    EL_EACH(machine, machines) describe_machine(machine);
+    json_t *read = json_array();
+    EL_EACH(machine, machines) json_array_append_new(read, json_copy(machine));
+    EL_EACH(machine, machines) describe_machine(machine, read);
+    json_decref(read);
     if (status == EL_OK)
         *document_p = json_pack("{s:o, s:O}", "store", el_json_string(store_dir), "machines", machines);
     json_decref(machines);
@@ -146,6 +155,7 @@ static void put_notes(const json_t *workload, const json_t *figure, FILE *out)
     if (json_is_true(json_object_get(figure, "last_is_outlier")))
         snprintf(last, sizeof last, "; the last session is one (%+.1f %%)",
                  100 * (el_json_number(figure, "last") / el_json_number(figure, "level") - 1));
+    el_history_print(workload, figure, out);
     if (far > 0) NOTE(out, "%.0f outlier%s, kept and not counted%s", far, far == 1 ? "" : "s", last);
 }
 

@@ -83,7 +83,8 @@ const json_t *el_store_sessions(const json_t *machines, const json_t *machine, c
 /* The trials of a record are sessions: each goes to those of its workload. */
 static enum el_status put_record(const json_t *record, const char *path, json_t *machines)
 {
-    const json_t *its = json_object_get(record, "machine"), *trials = json_object_get(record, "trials");
+    const json_t *trials = json_object_get(record, "trials");
+    json_t *its = json_object_get(record, "machine");
     bool good = el_json_text(its, "fingerprint", NULL);
     EL_EACH(trial, trials) {
         good = good && json_is_object(json_object_get(trial, "figures")) && el_json_text(trial, "run", NULL);
@@ -98,6 +99,7 @@ static enum el_status put_record(const json_t *record, const char *path, json_t 
     EL_EACH(trial, trials) {
         json_t *workload = el_workload_of(trial), *sessions = sessions_of(machine, workload);
         if (!sessions) json_array_append_new(json_object_get(machine, "workloads"), sessions = json_array());
+        json_object_set(trial, "machine", its);
         json_array_append(sessions, trial);
         json_decref(workload);
     }

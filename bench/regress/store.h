@@ -93,8 +93,9 @@ void el_level_far(const double *values, size_t n, bool *far);
 
 /* ---- what is in a store ---- */
 
-/* [{"fingerprint", "fields", "workloads": [[session, ...], ...]}], sessions oldest first; empty where there is no such
- * folder. New reference. Errors: EL_ERR_IO, EL_ERR_INVALID: a record that cannot be read. */
+/* [{"fingerprint", "fields", "workloads": [[session, ...], ...]}], sessions oldest first, each with its "machine"
+ * ({"fingerprint", "fields"}); empty where there is no such folder. New reference. Errors: EL_ERR_IO, EL_ERR_INVALID: a
+ * record that cannot be read. */
 enum el_status el_store_read(const char *store_dir, json_t **machines_p);
 /* Those of a workload on a machine (as el_fingerprint_of has it); NULL: none. */
 const json_t *el_store_sessions(const json_t *machines, const json_t *machine, const json_t *workload);
@@ -119,5 +120,9 @@ enum el_status el_sessions_level(const json_t *sessions, const char *figure, con
 json_t *el_fingerprint_of(const json_t *run);
 /* How many fields differ; the first few as "cpu_microcode 0x1, then 0x2; ... and 3 more" in `text`. */
 int el_fingerprint_differences(const json_t *base, const json_t *head, char *text, size_t bytes);
+/* Whether they differ at most in what is installed or set: drivers, libraries, compiler, kernel, governor. */
+bool el_fingerprint_same_hardware(const json_t *a, const json_t *b);
+/* {field: [before, now]} of the fields that differ. New reference. */
+json_t *el_fingerprint_changes(const json_t *base, const json_t *head);
 /* "Intel(R) Xeon(R) Processor, 2 cores, Linux 6.18, gcc 12.2.0": what a person knows a machine by. */
 void el_fingerprint_words(const json_t *fields, char *text, size_t bytes);
