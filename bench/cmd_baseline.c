@@ -4,8 +4,10 @@
 #include "bench/base/io.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
+#include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/regress/answer.h"
+#include "bench/regress/history.h"
 #include "bench/regress/launches.h"
 #include "bench/regress/store.h"
 
@@ -28,9 +30,11 @@ static enum el_status find_action(const struct el_options *options, enum action 
             return el_fail(EL_ERR_INVALID, "--from 'COMMAND' is for 'baseline add' without a run's folder");
         if (i == ACTION_SHOW && options->dir[0])
             return el_fail(EL_ERR_INVALID, "baseline show takes no folder: it shows the store; another is --store DIR");
+        if (options->draw && i != ACTION_SHOW) return el_fail(EL_ERR_INVALID, "--plot is for 'baseline show'");
         for (int k = 0; of_from[k] && !from; k++)
-            if (el_option_given(options, of_from[k]))
-                return el_fail(EL_ERR_INVALID, "--%s is for --from 'COMMAND'", of_from[k]);
+            if (el_option_given(options, of_from[k]) && !(options->draw && !strcmp(of_from[k], "out")))
+                return el_fail(EL_ERR_INVALID, "--%s is for --from 'COMMAND'%s", of_from[k],
+                               strcmp(of_from[k], "out") ? "" : ", and for --plot");
         *action_p = (enum action)i;
         return EL_OK;
     }
@@ -56,6 +60,18 @@ static enum el_status add(const struct el_options *options, bool accept, int *ex
     return status;
 }
 
+static enum el_status draw(const struct el_options *options, const json_t *document)
+{
+    static const struct el_figure *const figure = &el_figure_baseline;
+    const char *dir = options->out[0] ? options->out : options->store;
+    FILE *messages = options->json ? NULL : stdout;
+    if (options->out[0]) EL_TRY(el_folder_make(dir, "give another --out"));
+    enum el_status status = el_plot_figures(&figure, 1, document, dir, messages);
+    if (status != EL_ERR_ABSENT) return status;
+    el_say_not_drawn(status, messages);
+    return EL_OK;
+}
+
 static enum el_status show(const struct el_options *options)
 {
     json_t *document = NULL;
@@ -66,6 +82,7 @@ static enum el_status show(const struct el_options *options)
         status = el_print_json(document, stdout);
     else
         el_baseline_print(document, stdout);
+    if (status == EL_OK && options->draw) status = draw(options, document);
     json_decref(document);
     return status;
 }

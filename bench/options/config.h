@@ -146,7 +146,7 @@ struct el_options {
     char merge[EL_PATH_BYTES], without[EL_LIST_BYTES];      /* trace-stats; "": none */
     char out[EL_PATH_BYTES];                                /* "": results/<time>-<command> */
     double interval_ms;                                     /* between two looks of watch */
-    bool plot, wait_all;
+    bool plot, wait_all, draw;
     int command_at;                                /* place in argv of the command of watch; 0: none */
     char kill[EL_PATH_BYTES], stop[EL_PATH_BYTES]; /* recover: as given; "": none */
     double mtbf_s;                                 /* negative: not given */

@@ -473,6 +473,8 @@ static const struct el_option_row rows_after[] = {
      PER_RANK},
     {OUTPUT, "store", "DIR", AT(TEXT, store), BASELINE, "folder of the baseline store, a file for each session",
      DEFAULT("results/baseline"), COMMON},
+    {OUTPUT, "plot", NULL, AT(FLAG, draw), BASELINE,
+     "baseline show: draw each row over time into DIR/plots (DIR: --out, or the store)", COMMON},
     {OUTPUT, "force", NULL, AT(FLAG, force), BASELINE,
      "add the run even if it was disturbed on purpose, or if exact figures got worse", COMMON},
     {OUTPUT, "json", NULL, AT(FLAG, json),
