@@ -9,7 +9,7 @@ stats data index "about" using (panels = $7, left = $8, end = $9, 1) nooutput
 # In pixels: what is over all panels, a panel with its title, what is under them.
 head = 34; pitch = 190; below = 74
 height = head + panels * pitch + below
-legend_n = 0; least = 520.
+legend_n = 7
 load here."style.gnuplot"
 block(what, k) = sprintf("%s %d", what, k)
 array kinds[3] = ["better", "worse", "accepted"]
@@ -18,6 +18,8 @@ array dark[3] = [color_good, color_bad, color_axis]
 set xtics time format "%Y-%m-%d" nomirror out scale 0.5 font ",10"
 set ytics nomirror out scale 0.5 font ",10"
 set xrange [left:end]
+third = (end - left) / 3
+if (narrow) { set xtics third }
 whole = title
 if (text) { # a picture a panel
     set terminal dumb size 100,20 noenhanced
@@ -30,7 +32,7 @@ if (text) { # a picture a panel
     set rmargin at screen 1 - x_of(24.)
     set label 1 whole at screen (72 + width - 24.) / 2 / width,y_of(16) center noenhanced
     set grid ytics
-    set key horizontal at screen (72 + width - 24.) / 2 / width,y_of(bottom - 44) center top maxrows 2 samplen 1.5 Left reverse font ",10" width 1
+    set key horizontal at screen (72 + width - 24.) / 2 / width,y_of(bottom - 44) center top maxrows (narrow ? legend_rows : 2) samplen 1.5 Left reverse font ",10" width 1
     set format x ""
 }
 do for [p = 0:panels - 1] {
