@@ -65,7 +65,6 @@ static enum el_status draw(const struct el_options *options, const json_t *docum
     static const struct el_figure *const figure = &el_figure_baseline;
     const char *dir = options->out[0] ? options->out : options->store;
     FILE *messages = options->json ? NULL : stdout;
-    if (options->out[0]) EL_TRY(el_folder_make(dir, "give another --out"));
     enum el_status status = el_plot_figures(&figure, 1, document, dir, messages);
     if (status != EL_ERR_ABSENT) return status;
     el_say_not_drawn(status, messages);
@@ -76,11 +75,12 @@ static enum el_status show(const struct el_options *options)
 {
     json_t *document = NULL;
     EL_TRY(el_baseline_describe(options->store, &document));
-    enum el_status status = EL_OK;
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the store's document");
-    if (options->json)
+    bool makes = options->draw && options->out[0];
+    enum el_status status = makes ? el_folder_make(options->out, "give another --out") : EL_OK;
+    if (status == EL_OK && options->json)
         status = el_print_json(document, stdout);
-    else
+    else if (status == EL_OK)
         el_baseline_print(document, stdout);
     if (status == EL_OK && options->draw) status = draw(options, document);
     json_decref(document);

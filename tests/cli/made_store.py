@@ -1,8 +1,9 @@
-# A baseline store of made sessions: made_store.py DIR STATEMENT, where STATEMENT sets `value`, the series of step times. May also set
-# accepted, commit, compiler and hostname, each a function of the session's place, counted from 0.
-import datetime, json, math, os, random, sys
+# Baseline stores of made sessions, one a day: made_store.py [DIR STATEMENT]..., where STATEMENT sets `value`, the series of step times (None:
+# not measured). It may also set unit and better, and accepted, commit and compiler, functions of the session's place, counted from 0.
+import json, math, os, random, sys, time
 
 MACHINE = dict(machine="x86_64", cpu_model="Made up", cores_online="8", kernel="Linux 6.1", governor="performance", schema="1")
+FIRST = 1788305700  # 2026-09-01 23:35 UTC
 KEYS = [format(0x3f0c5a1f9e21d0aa + i, "x") for i in range(9)]
 
 
@@ -14,14 +15,14 @@ def write(folder, figures, accepted=lambda i: False, commit=lambda i: format(0xa
     for i in range(max(len(series) for series in figures.values())):
         if compiler(i) not in compilers: compilers.append(compiler(i))
         key = KEYS[compilers.index(compiler(i))]
-        at = datetime.datetime(2026, 9, 1, 23, 35) + datetime.timedelta(days=i)
-        session = dict(time_utc=at.strftime("%Y-%m-%dT%H:%M:%SZ"), hostname="h", commit=commit(i), dir="results/run-%d" % (i + 1),
+        at = time.gmtime(FIRST + 86400 * i)
+        session = dict(time_utc=time.strftime("%Y-%m-%dT%H:%M:%SZ", at), hostname="h", commit=commit(i), dir="results/run-%d" % (i + 1),
                        run="%016x" % (i + 1), name="python train.py", program="python train.py", suspect=[], accepted=accepted(i),
                        figures={name: dict(unit=unit, better=better, value=series[i]) for name, series in figures.items()
                                 if series[i] is not None})
         record = dict(schema=2, environment=dict(time_utc=session["time_utc"]), trials=[session],
                       machine=dict(fingerprint=key, fields=dict(MACHINE, compiler=compiler(i))))
-        name = "%s-%s.%09d-%s.json" % (key, at.strftime("%Y%m%dT%H%M%S"), 0, session["run"])
+        name = "%s-%s.%09d-%s.json" % (key, time.strftime("%Y%m%dT%H%M%S", at), 0, session["run"])
         with open(os.path.join(folder, name), "w") as file: json.dump(record, file)
 
 
@@ -32,6 +33,7 @@ def noise(n, sd, seed=1):
 
 
 if __name__ == "__main__":
-    made = {}
-    exec(sys.argv[2], dict(noise=noise, exp=math.exp), made)
-    write(sys.argv[1], {"step": made.pop("value")}, **made)
+    for folder, statement in zip(sys.argv[1::2], sys.argv[2::2]):
+        made = {}
+        exec(statement, dict(noise=noise, exp=math.exp), made)
+        write(folder, {"step": made.pop("value")}, **made)
