@@ -10,6 +10,7 @@
 #include "bench/stats/stats.h"
 
 enum { NEIGHBOURS = 2 };
+static const double LINE_HINT = 5; /* of chi-square with one degree of freedom: p = 0.025 */
 static const double CLIP = 3, CREEP_P_MAX = 0.001;
 static const double PENALTY_LOG = 3.4, PENALTY_FEW = 15, CORRELATION_MAX = 0.6;
 /* Of the likelihood's profile over a change's position: with the maximum of two Brownian motions with drift,
@@ -276,7 +277,9 @@ static bool step_is_better(const struct series *s, const struct el_piece *piece)
 /* Kendall's test and the slope of Theil and Sen, about the piece's mean. */
 static void find_creep(const struct series *s, const double *values, double floor, struct el_piece *piece)
 {
-    if (piece->n < 2 * EL_PIECE_MIN) return;
+    size_t begin = piece->first, end = end_of(piece);
+    /* The test takes n^2 log n: not where a line explains next to nothing. */
+    if (piece->n < 2 * EL_PIECE_MIN || cost(s, begin, end) - line_cost(s, begin, end) < LINE_HINT) return;
     struct el_trend trend = el_stats_trend(values + piece->first, piece->n);
     piece->p = trend.p;
     if (piece->slope != 0 || !(trend.p < CREEP_P_MAX) || fabs(log(trend.ratio)) < floor) return;

@@ -27,7 +27,7 @@ enum { EL_PIECE_MIN = 5, EL_HISTORY_MAX = 1000 };
 struct el_piece {
     size_t first, n;
     double level, slope; /* logarithms */
-    double p;            /* of Kendall's test for the slope, two-sided; NAN: not tested */
+    double p;            /* of Kendall's test for the slope, two-sided; NAN: not tested, there is hardly one */
 };
 
 struct el_change {

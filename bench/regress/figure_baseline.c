@@ -27,7 +27,7 @@ static double second_of(const json_t *sessions, double number)
 {
     struct tm utc = {.tm_mday = 1};
     const char *text = el_json_text(json_array_get(sessions, (size_t)number - 1), "time_utc", "");
-    if (sscanf(text, "%d-%d-%dT%d:%d:%d", &utc.tm_year, &utc.tm_mon, &utc.tm_mday, &utc.tm_hour, &utc.tm_min,
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", &utc.tm_year, &utc.tm_mon, &utc.tm_mday, &utc.tm_hour, &utc.tm_min,
                &utc.tm_sec) != 6)
         return NAN;
     utc.tm_year -= 1900;

@@ -1,7 +1,8 @@
-/* A record of a baseline store: read, its levels made, and the store shown. */
+/* A record of a baseline store: read, its levels made, and the store shown and drawn. */
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/regress/history.h"
 #include "bench/regress/store.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -28,7 +29,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     FILE *out = fuzz_print_begin();
     if (fuzz_status(el_baseline_describe(fuzz_folder(), &document))) {
+        bool any = false;
         el_baseline_print(document, out);
+        el_figure_baseline.write(&el_figure_baseline, document, out, &any);
         json_decref(document);
     }
     fuzz_print_end(out);
