@@ -113,10 +113,12 @@ static const struct el_command_row commands[] = {
      el_cmd_regress},
     {EL_CMD_BASELINE, JOBS, "keep runs of this machine, for regress to compare with",
      "[add DIR|add --from 'COMMAND'|show|accept DIR] [options]",
-     "Keep runs as this machine's baseline, show what it can detect, accept a new level.",
+     "Keep runs as this machine's baseline, show what it can detect and since when each figure has its level, accept a "
+     "new level.",
      "  evenload baseline add results/mlp       one more session; eight are needed\n"
      "  evenload baseline add --from 'python train.py' --launches 7\n"
-     "  evenload baseline show                  how many, their scatter, the detectable effect\n"
+     "  evenload baseline show                  how many, their scatter, the detectable effect, changes\n"
+     "  evenload baseline show --plot           and a picture of each figure over time\n"
      "  evenload baseline accept results/mlp    accept a new level: compare with it from now on\n",
      el_cmd_baseline},
     {EL_CMD_WATCH, OTHERS, "memory and utilization of each process of any command",

@@ -1,6 +1,6 @@
 /* Everything is in units of the noise: y = log value / sd, with running sums, so that a piece's cost takes two
- * differences. The penalty is calibrated by simulation (tests/unit/test_changes.c): PENALTY_LOG log n is that of known
- * variance, the rest pays for the variance's estimate from few sessions, and for noise that is correlated. */
+ * differences. The penalty is calibrated by simulation (tests/unit/test_changes.c), so that fewer than 1 % of even
+ * histories of 10 to 200 sessions have a change: few sessions pay for their variance's estimate. */
 #include "bench/regress/changes.h"
 
 #include <math.h>
@@ -12,9 +12,9 @@
 enum { NEIGHBOURS = 2 };
 static const double LINE_HINT = 5; /* of chi-square with one degree of freedom: p = 0.025 */
 static const double CLIP = 3, CREEP_P_MAX = 0.001;
-static const double PENALTY_LOG = 3.4, PENALTY_FEW = 15, CORRELATION_MAX = 0.6;
+static const double PENALTY_LOG = 3.4, PENALTY_FEW = 12, CORRELATION_MAX = 0.6;
 /* Of the likelihood's profile over a change's position: with the maximum of two Brownian motions with drift,
- * P(2 log ratio <= x) = (1 - exp(-x / 2))^2 (Siegmund, JASA 83, 1988); 0.95 of it. */
+ * P(2 log ratio <= x) = (1 - exp(-x / 2))^2 (Siegmund, International Statistical Review 56, 1988); 0.95 of it. */
 static const double PROFILE = 7.353;
 
 struct series {
@@ -134,8 +134,9 @@ static size_t partition(struct series *s, double penalty, size_t *cuts)
     return count;
 }
 
-/* How much more neighbours that are alike make a mean scatter: with the correlation r of the residuals from one session
- * to the next a sum has (1 + r) / (1 - r) times the variance, and differences have shown only 1 - r of it. */
+/* What the noise costs more than the differences have shown: its variance about the pieces' means, which is larger
+ * where tails are long on one side, and (1 + r) / (1 - r) for what a sum scatters more where neighbours are alike; r is
+ * the correlation of the residuals from one session to the next. */
 static double inflation(const struct series *s, const size_t *cuts, size_t n_cuts)
 {
     double products = 0, squares = 0, before = 0;
@@ -150,7 +151,7 @@ static double inflation(const struct series *s, const size_t *cuts, size_t n_cut
         }
     }
     double r = squares > 0 ? fmin(fmax(products / squares, 0), CORRELATION_MAX) : 0;
-    return (1 + r) / ((1 - r) * (1 - r));
+    return fmax(squares / (double)(s->n - n_cuts - 1), 1) * (1 + r) / (1 - r);
 }
 
 /* ---- pieces ---- */
