@@ -173,26 +173,18 @@ static double step_of(const struct el_piece *old, const struct el_piece *new)
     return new->level - (old->level + old->slope * (double)old->n);
 }
 
-/* Pieces [i, last] into one. */
-static void merge(struct el_changes *c, size_t i, size_t last)
-{
-    c->pieces[i].n = end_of(&c->pieces[last]) - c->pieces[i].first;
-    memmove(c->pieces + i + 1, c->pieces + last + 1, (c->n_pieces - last - 1) * sizeof *c->pieces);
-    c->n_pieces -= last - i;
-}
-
 /* The smallest change first, as its pieces' new level may make the next one large enough. */
 static void drop_small(const struct series *s, double floor, struct el_changes *c)
 {
     while (c->n_pieces > 1) {
-        size_t smallest = 0;
-        for (size_t i = 1; i + 1 < c->n_pieces; i++)
-            if (fabs(step_of(&c->pieces[i], &c->pieces[i + 1])) <
-                fabs(step_of(&c->pieces[smallest], &c->pieces[smallest + 1])))
-                smallest = i;
-        if (fabs(step_of(&c->pieces[smallest], &c->pieces[smallest + 1])) >= floor) return;
-        merge(c, smallest, smallest + 1);
-        set_level(s, &c->pieces[smallest]);
+        struct el_piece *at = c->pieces, *end = c->pieces + c->n_pieces;
+        for (struct el_piece *piece = at; piece + 1 < end; piece++)
+            if (fabs(step_of(piece, piece + 1)) < fabs(step_of(at, at + 1))) at = piece;
+        if (fabs(step_of(at, at + 1)) >= floor) return;
+        at->n += at[1].n;
+        set_level(s, at);
+        memmove(at + 1, at + 2, (size_t)(end - at - 2) * sizeof *at);
+        c->n_pieces--;
     }
 }
 
@@ -235,35 +227,42 @@ static void set_line(const struct series *s, struct el_piece *piece)
     piece->level -= piece->slope * (double)(piece->n - 1) / 2;
 }
 
-/* The n pieces from `i` become at most three. Returns the last one's place. */
-static size_t put_line(const struct series *s, size_t i, size_t n, struct line line, struct el_changes *c)
+/* Flat up to the line, the line, flat behind it: the last of these goes to *last_p, the others to `kept`. Returns how
+ * many those are. */
+static size_t put_line(const struct series *s, const struct line *line, size_t begin, struct el_piece *last_p,
+                       struct el_piece *kept)
 {
-    size_t ends[] = {line.first, line.end, end_of(&c->pieces[i + n - 1])}, first = c->pieces[i].first, at = i;
-    merge(c, i + (n > 2 ? 2 : 1), i + n - 1); /* leaves room for three, or for the line alone */
+    const size_t ends[] = {line->first, line->end, end_of(last_p)};
+    size_t n = 0;
     for (int k = 0; k < 3; k++) {
-        if (ends[k] == first) continue;
-        c->pieces[at] = (struct el_piece){.first = first, .n = ends[k] - first};
-        (k == 1 ? set_line : set_level)(s, &c->pieces[at++]);
-        first = ends[k];
+        if (ends[k] == begin) continue;
+        struct el_piece piece = {.first = begin, .n = ends[k] - begin};
+        (k == 1 ? set_line : set_level)(s, &piece);
+        begin = ends[k];
+        *(begin == ends[2] ? last_p : &kept[n++]) = piece;
     }
-    size_t left = i + (n > 2 ? 3 : 2) - at;
-    memmove(c->pieces + at, c->pieces + at + left, (c->n_pieces - at - left) * sizeof *c->pieces);
-    c->n_pieces -= left;
-    return at - 1;
+    return n;
 }
 
-/* Steps one way, as many as there are in a row; k steps have k + 1 levels and k positions. */
+/* Steps one way, as many as there are in a row; k steps have k + 1 levels and k positions. What is kept goes to the
+ * front: it is never more than what was read. */
 static void find_staircases(const struct series *s, struct el_changes *c)
 {
-    for (size_t i = 0, last; i + 1 < c->n_pieces; i = last) {
-        double way = step_of(&c->pieces[i], &c->pieces[i + 1]), steps = 0;
-        for (last = i + 1; last + 1 < c->n_pieces; last++)
-            if (step_of(&c->pieces[last], &c->pieces[last + 1]) * way <= 0) break;
-        size_t n = last - i + 1;
-        for (size_t k = i; k <= last; k++) steps += cost(s, c->pieces[k].first, end_of(&c->pieces[k]));
-        struct line line = best_line(s, c->pieces + i, n);
-        if (line.cost < steps + (double)(2 * n - 1) * s->per_number) last = put_line(s, i, n, line, c);
+    struct el_piece *pieces = c->pieces;
+    size_t kept = 0, i = 0;
+    for (size_t last; i + 1 < c->n_pieces; i = last) {
+        double way = step_of(&pieces[i], &pieces[i + 1]), steps = 0;
+        for (last = i + 1; last + 1 < c->n_pieces && step_of(&pieces[last], &pieces[last + 1]) * way > 0;) last++;
+        size_t n = last - i + 1, begin = pieces[i].first;
+        for (size_t k = i; k <= last; k++) steps += cost(s, pieces[k].first, end_of(&pieces[k]));
+        struct line line = best_line(s, pieces + i, n);
+        if (line.cost < steps + (double)(2 * n - 1) * s->per_number)
+            kept += put_line(s, &line, begin, &pieces[last], pieces + kept);
+        else
+            for (size_t k = i; k < last; k++) pieces[kept++] = pieces[k];
     }
+    pieces[kept++] = pieces[i];
+    c->n_pieces = kept;
 }
 
 /* A step that is too small to be told is no creep either. */

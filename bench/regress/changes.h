@@ -8,12 +8,12 @@
  *
  *     sum over pieces of the squared distances from the piece's mean / variance + penalty x (number of changes)
  *
- * on logarithms, with pieces of EL_PIECE_MIN or more. The scale is robust: standard deviation = 1.4826 median|x[i + 1] -
- * x[i]| / sqrt 2, which steps hardly touch, and at least EL_CHANGES_SD_MIN. What is more than 3 of it from the median of
- * five neighbours is moved to there: one or two odd sessions are no change. The penalty is 3.4 log n (1 + 12 / n). Where
- * that finds changes, it is multiplied by what the residuals scatter more than the scale says, and by (1 + r) / (1 - r)
- * for their correlation r from one session to the next, and the minimum is found again. docs/regress.md has the rates of
- * errors. */
+ * on logarithms, with pieces of EL_PIECE_MIN or more. The scale is robust: standard deviation = 1.4826 median|x[i + 1]
+ * - x[i]| / sqrt 2, which steps hardly touch, and at least EL_CHANGES_SD_MIN. What is more than 3 of it from the median
+ * of five neighbours is moved to there: one or two odd sessions are no change. The penalty is 3.4 log n (1 + 12 / n).
+ * Where that finds changes, it is multiplied by what the residuals scatter more than the scale says, and by (1 + r) /
+ * (1 - r) for their correlation r from one session to the next, and the minimum is found again. docs/regress.md has the
+ * rates of errors. */
 #pragma once
 
 #include <stdbool.h>

@@ -147,10 +147,11 @@ static enum el_status write_baseline(const struct el_figure *figure, const json_
         snprintf(title, sizeof title, "Since when: past sessions and their levels, %d of %d rows", picture.n,
                  picture.n_rows);
     double room = fmax((picture.right - picture.left) * 0.02, DAY_S / 24.0);
-    el_data_about(file,
-                  &(struct el_data_about){title, NULL, 1, BARS,
-                                          "A band is where a change lies (95 %); its label is the change of the level."},
-                  ", panels, left, right");
+    el_data_about(
+        file,
+        &(struct el_data_about){title, NULL, 1, BARS,
+                                "A band is where a change lies (95 %); its label is the change of the level."},
+        ", panels, left, right");
     fprintf(file, "\t%d\t%.0f\t%.0f\n", picture.n, picture.left - room, picture.right + room);
     el_data_block(file, "title, lowest, highest", "panels");
     for (int k = 0; k < picture.n; k++) {

@@ -135,17 +135,34 @@ json_t *el_fingerprint_of(const json_t *run)
     return el_json_of(EL_KEY("fingerprint", json_sprintf("%016" PRIx64, hash)), EL_KEY("fields", all));
 }
 
+json_t *el_fingerprint_changes(const json_t *base, const json_t *head)
+{
+    json_t *changes = json_object();
+    for (int i = 0; i < N_FIELDS; i++) {
+        const char *absent = strcmp(fields[i], VARIABLES) ? "unknown" : "none";
+        const char *before = el_json_text(base, fields[i], absent), *now = el_json_text(head, fields[i], absent);
+        if (strcmp(before, now) != 0) el_json_put(changes, fields[i], json_pack("[s, s]", before, now));
+    }
+    return changes;
+}
+
+size_t el_fingerprint_changes_text(const json_t *changes, char *text, size_t bytes)
+{
+    size_t n = 0;
+    EL_EACH_KEY(field, both, changes)
+        if (n++ < DIFFERENCES_SHOWN)
+            el_text_append(text, bytes, "%s%s %.60s, then %.60s", n > 1 ? "; " : "", field,
+                           json_string_value(json_array_get(both, 0)), json_string_value(json_array_get(both, 1)));
+    if (n > DIFFERENCES_SHOWN) el_text_append(text, bytes, "; and %zu more", n - DIFFERENCES_SHOWN);
+    return n;
+}
+
 int el_fingerprint_differences(const json_t *base, const json_t *head, char *text, size_t bytes)
 {
-    int n = 0;
+    json_t *changes = el_fingerprint_changes(base, head);
     text[0] = 0;
-    for (int i = 0; i < N_FIELDS; i++) {
-        const char *name = fields[i], *absent = strcmp(name, VARIABLES) ? "unknown" : "none";
-        const char *before = el_json_text(base, name, absent), *now = el_json_text(head, name, absent);
-        if (!strcmp(before, now) || n++ >= DIFFERENCES_SHOWN) continue;
-        el_text_append(text, bytes, "%s%s %.60s, then %.60s", n > 1 ? "; " : "", name, before, now);
-    }
-    if (n > DIFFERENCES_SHOWN) el_text_append(text, bytes, "; and %d more", n - DIFFERENCES_SHOWN);
+    int n = (int)el_fingerprint_changes_text(changes, text, bytes);
+    json_decref(changes);
     return n;
 }
 
@@ -156,17 +173,6 @@ bool el_fingerprint_same_hardware(const json_t *a, const json_t *b)
     for (size_t i = 0; i < sizeof its / sizeof its[0]; i++)
         if (strcmp(el_json_text(a, its[i], "unknown"), el_json_text(b, its[i], "unknown")) != 0) return false;
     return true;
-}
-
-json_t *el_fingerprint_changes(const json_t *base, const json_t *head)
-{
-    json_t *changes = json_object();
-    for (int i = 0; i < N_FIELDS; i++) {
-        const char *absent = strcmp(fields[i], VARIABLES) ? "unknown" : "none";
-        const char *before = el_json_text(base, fields[i], absent), *now = el_json_text(head, fields[i], absent);
-        if (strcmp(before, now) != 0) el_json_put(changes, fields[i], json_pack("[s, s]", before, now));
-    }
-    return changes;
 }
 
 void el_fingerprint_words(const json_t *all, char *text, size_t bytes)

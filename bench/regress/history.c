@@ -11,7 +11,7 @@
 #include "bench/regress/store.h"
 #include "runtime/base/utf8.h"
 
-enum { SHOWN = 5, FIELDS_SHOWN = 3, COMMIT_LETTERS = 18 };
+enum { SHOWN = 5, COMMIT_LETTERS = 18 };
 
 /* ---- the sessions ---- */
 
@@ -239,18 +239,9 @@ static void put_commit(const json_t *change, char *text, size_t bytes)
     el_text_append(text, bytes, ")");
 }
 
-static void put_environment(const json_t *change, char *text, size_t bytes)
-{
-    size_t n = 0;
-    EL_EACH_KEY(field, both, json_object_get(change, "environment"))
-        if (n++ < FIELDS_SHOWN)
-            el_text_append(text, bytes, "; %s %.60s, then %.60s", field, json_string_value(json_array_get(both, 0)),
-                           json_string_value(json_array_get(both, 1)));
-    if (n > FIELDS_SHOWN) el_text_append(text, bytes, "; and %zu more", n - FIELDS_SHOWN);
-}
-
 static void print_change(const json_t *change, size_t n_sessions, FILE *out)
 {
+    const json_t *environment = json_object_get(change, "environment");
     char text[1024], at[32];
     double low = el_json_number(change, "ci95_pct.0"), high = el_json_number(change, "ci95_pct.1");
     put_time(change, at);
@@ -261,7 +252,8 @@ static void print_change(const json_t *change, size_t n_sessions, FILE *out)
     el_text_append(text, sizeof text, ", change between sessions %.0f and %.0f of %zu",
                    el_json_number(change, "between.0"), el_json_number(change, "between.1"), n_sessions);
     if (json_is_true(json_object_get(change, "accepted"))) el_text_append(text, sizeof text, ", accepted");
-    put_environment(change, text, sizeof text);
+    if (json_object_size(environment)) el_text_append(text, sizeof text, "; ");
+    el_fingerprint_changes_text(environment, text, sizeof text);
     el_utf8_printable(text);
     el_text_say("  ", "    ", out, "%s", text);
 }

@@ -124,5 +124,7 @@ int el_fingerprint_differences(const json_t *base, const json_t *head, char *tex
 bool el_fingerprint_same_hardware(const json_t *a, const json_t *b);
 /* {field: [before, now]} of the fields that differ. New reference. */
 json_t *el_fingerprint_changes(const json_t *base, const json_t *head);
+/* Appends the first few of those, as above. Returns how many there are. */
+size_t el_fingerprint_changes_text(const json_t *changes, char *text, size_t bytes);
 /* "Intel(R) Xeon(R) Processor, 2 cores, Linux 6.18, gcc 12.2.0": what a person knows a machine by. */
 void el_fingerprint_words(const json_t *fields, char *text, size_t bytes);
