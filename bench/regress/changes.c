@@ -207,8 +207,8 @@ static struct line best_line(const struct series *s, const struct el_piece *piec
 {
     size_t begin = pieces[0].first, end = end_of(&pieces[n - 1]);
     struct line best = {begin, end, INFINITY};
-    for (size_t first = begin; first < end_of(&pieces[0]); first++)
-        for (size_t last = end; last > pieces[n - 1].first; last--) {
+    for (size_t first = begin; first <= end_of(&pieces[0]); first++)
+        for (size_t last = end; last >= pieces[n - 1].first; last--) {
             bool whole = first == begin && last == end, room = last - first >= 2 * EL_PIECE_MIN;
             bool pieces_left =
                 (first == begin || first - begin >= EL_PIECE_MIN) && (last == end || end - last >= EL_PIECE_MIN);
@@ -304,21 +304,29 @@ static bool is_told(const struct el_piece both[2], double floor, const struct el
     return fabs(step) >= floor && (flat || pow(step / c->sd, 2) >= c->penalty * variance);
 }
 
-static void find_position(const struct series *s, size_t begin, size_t end, struct el_change *change)
+/* Between the first of `both` and the next, whose values [n] are on one level each: places whose likelihood is near the
+ * best one's. */
+static void find_position(const double *values, size_t n, double slack, size_t begin, struct el_change *change)
 {
-    double least = INFINITY;
-    for (size_t at = begin + 2; at + 2 <= end; at++) least = fmin(least, cost(s, begin, at) + cost(s, at, end));
-    for (size_t at = begin + 2; at + 2 <= end; at++) {
-        if (cost(s, begin, at) + cost(s, at, end) > least + PROFILE * s->inflation) continue;
-        if (at < change->low) change->low = at;
-        if (at > change->high) change->high = at;
+    double mean = el_stats_mean(values, n), most = 0;
+    for (int pass = 0; pass < 2; pass++) { /* first the best */
+        double left = 0;
+        for (size_t i = 1; i + 1 < n; i++) {
+            left += values[i - 1] - mean;
+            double explained = left * left * (1 / (double)i + 1 / (double)(n - i));
+            if (i < 2) continue;
+            if (pass == 0) most = fmax(most, explained);
+            if (pass == 0 || explained < most - slack) continue;
+            if (begin + i < change->low) change->low = begin + i;
+            if (begin + i > change->high) change->high = begin + i;
+        }
     }
 }
 
-/* Between the first of `both` and the next. Values of a creeping piece are moved along its line to where they meet. */
+/* Values of a creeping piece are moved along its line to where the two meet. */
 static void find_change(struct series *s, const struct el_piece both[2], struct el_changes *c)
 {
-    size_t meet = both[1].first;
+    size_t meet = both[1].first, n = both[0].n + both[1].n;
     struct el_change change = {.at = meet, .low = meet, .high = meet, .end = end_of(&both[1])};
     double *room = s->best, *at = room;
     for (int k = 0; k < 2; k++)
@@ -328,7 +336,7 @@ static void find_change(struct series *s, const struct el_piece both[2], struct 
     change.ratio = exp(step.centre);
     change.ratio_low = exp(step.low);
     change.ratio_high = exp(step.high);
-    find_position(s, both[0].first, change.end, &change);
+    find_position(room, n, PROFILE * s->inflation * s->sd * s->sd, both[0].first, &change);
     c->changes[c->n_changes++] = change;
 }
 

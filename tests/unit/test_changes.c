@@ -137,6 +137,13 @@ static void a_creep_is_no_staircase(void **state)
     assert_true(c.n_pieces == 2 && c.n_changes == 0 && c.pieces[0].slope == 0);
     check_creep(&c.pieces[1], 50, 8, 100, exp(-0.2), 0.02);
     el_changes_free(&c);
+    /* One that begins with a step. */
+    for (size_t i = 0; i < 100; i++) values[i] = 20 * scatter(i) * exp(i < 40 ? 0 : 0.1 + 0.004 * (double)(i - 40));
+    c = changes_of(values, 100);
+    assert_true(c.n_pieces == 2 && c.n_changes == 1 && c.changes[0].low <= 40 && 40 <= c.changes[0].high);
+    near(c.changes[0].ratio, exp(0.1), 0.01);
+    check_creep(&c.pieces[1], 40, 1, 100, exp(0.004 * 59), 0.02);
+    el_changes_free(&c);
     /* A slow one, below any step: 3 % over 100. */
     for (size_t i = 0; i < 100; i++) values[i] = 20 * scatter(i) * exp(0.0003 * (double)i);
     c = changes_of(values, 100);
