@@ -156,6 +156,17 @@ static const struct el_command_row commands[] = {
      "  evenload comm all_reduce --comm-algorithm all     direct, ring and a parameter server\n"
      "  mpirun -n 4 evenload comm all_reduce -b 8 -e 128M -f 2\n",
      el_cmd_comm},
+    {EL_CMD_FLEET, TRUST, "which host, card or link of many is slow? exit status for a Slurm prolog",
+     "[--hosts FILE] [--soak TIME] [--baseline DIR] [options]",
+     "Check every host before a job: products, memory and copies of each device, the links between all hosts in rounds of "
+     "disjoint pairs, an all-reduce and a training step. Names what stands out of its peers: a card, a host, a link, a "
+     "direction, a switch. Exit status: 0 all are good, 1 a bad one (or one lost or absent), 3 undecided, 2 wrong usage.",
+     "  mpirun -n 16 --map-by node evenload fleet             one process a device; srun and torchrun likewise\n"
+     "  evenload fleet --hosts hosts.txt                      starts them by ssh\n"
+     "  evenload fleet                                        the devices of this host among each other\n"
+     "  evenload fleet --hosts hosts.txt --soak 10m --prometheus /var/lib/node_exporter/evenload.prom\n"
+     "  evenload fleet --devices sim:1024 --machine h100-sxm --inject link=7-*:0.5    how it would look\n",
+     el_cmd_fleet},
     {EL_CMD_VERIFY, TRUST, "does this build compute right here? every mode, model and optimizer is checked",
      "[--quick | --pairs | --disturb] [--modes LIST] [--json] [--out DIR]",
      "Train every mode with every model and optimizer on two, three and four devices, in one process and in several, "

@@ -12,6 +12,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/explain/explain.h"
+#include "bench/fleet/fleet.h"
 #include "bench/job/worker.h"
 #include "bench/page/page.h"
 #include "bench/record/record.h"
@@ -152,7 +153,7 @@ static void print_overview(FILE *file)
     fprintf(file, "\n'evenload COMMAND --help' shows its common options and examples, '--help all' every option.\n"
                   "'evenload help environment' lists the environment variables. Start with 'evenload compare'.\n"
                   "Exit status: 0 success, 1 a trial failed (--strict: or is not valid), 2 wrong usage or something\n"
-                  "missing, 130 interrupted; regress, baseline and watch have their own.\n");
+                  "missing, 130 interrupted; regress, baseline, fleet and watch have their own.\n");
 }
 
 static void print_version(void)
@@ -246,7 +247,8 @@ static void survive_file_limit(void)
 static const struct el_worker_row workers[] = {
     {"measure", EL_CMD_RUN, 4, el_worker_measure},     {"gate", EL_CMD_RUN, 4, el_worker_gate},
     {"comm", EL_CMD_COMM, 1, el_cmd_comm_worker},      {"verify", EL_CMD_VERIFY, 4, el_verify_worker},
-    {"explain", EL_CMD_EXPLAIN, 2, el_explain_worker}, {.kind = NULL}};
+    {"explain", EL_CMD_EXPLAIN, 2, el_explain_worker}, {"fleet", EL_CMD_FLEET, 4, el_fleet_worker},
+    {"fleet-agent", EL_CMD_FLEET, 5, el_fleet_agent_worker}, {.kind = NULL}};
 
 int el_main(int argc, char **argv)
 {

@@ -10,7 +10,7 @@
 #include "runtime/modes/mode_info.h"
 #include "runtime/train/train.h"
 
-enum { EL_LIST_MAX = 32, EL_LISTS_MAX = 12, EL_LIST_BYTES = 256, EL_OPTIONS_MAX = 224 };
+enum { EL_LIST_MAX = 32, EL_LISTS_MAX = 12, EL_LIST_BYTES = 256, EL_OPTIONS_MAX = 240 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
@@ -60,6 +60,14 @@ struct el_wire_options {
     char group[EL_PATH_BYTES];        /* which ranks are together; "": all */
     bool csv;
     char from[EL_PATH_BYTES]; /* files to read in place of a measurement; "": none */
+};
+
+/* What only `fleet` takes. */
+struct el_fleet_options {
+    double soak_s; /* 0: none */
+    double wait_s, budget_s, floor_pct;
+    int rounds; /* of pairs between hosts; 0: as many as the budget has time for */
+    char prometheus[EL_PATH_BYTES];
 };
 
 /* In ascending order, each once. */
@@ -160,6 +168,7 @@ struct el_options {
     enum el_launching launch;
     struct el_regress_options regress;
     struct el_wire_options wire;
+    struct el_fleet_options fleet;
     char preset[EL_PATH_BYTES];                                                       /* of imbalance; "": none */
     enum { EL_SOLVE_NONE, EL_SOLVE_TIME, EL_SOLVE_MEMORY, EL_SOLVE_PLACEMENT } solve; /* likewise: to even out what */
     char dir[EL_PATH_BYTES];   /* the argument that is no option: a run's folder */

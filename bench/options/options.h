@@ -22,7 +22,7 @@
     X(EXPLAIN, explain, "explain") X(REGRESS, regress, "regress") X(BASELINE, baseline, "baseline") \
     X(WATCH, watch, "watch") X(TRACE_STATS, trace_stats, "trace-stats") X(COMM, comm, "comm") \
     X(VERIFY, verify, "verify") X(DEVICES, devices, "devices") X(MACHINE, machine, "machine") \
-    X(PLAN, plan, "plan") X(RECOVER, recover, "recover")
+    X(PLAN, plan, "plan") X(RECOVER, recover, "recover") X(FLEET, fleet, "fleet")
 /* clang-format on */
 
 /* Bits: a row of an option names the commands that take it. */

@@ -10,6 +10,7 @@
 #include "bench/base/text.h"
 #include "bench/comm/wire.h"
 #include "bench/explain/explain.h"
+#include "bench/fleet/fleet.h"
 #include "bench/plan/plan.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
@@ -150,11 +151,18 @@ static void study_verdict(const json_t *document, FILE *out)
             el_text_figure(el_json_number(last, "speedup"), figure), el_json_text(rows, "0.name", "?"));
 }
 
+static void fleet_title(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    snprintf(title, EL_TITLE_BYTES, "fleet of %zu hosts", json_array_size(json_object_get(document, "hosts")));
+}
+
 static const struct el_printed_kind kinds[] = {
     {"explain", "explain.json", "From one step to the other", EL_LIST(&el_figure_explain), el_explain_is, explain_title,
      explain_verdict, explain_print, NULL},
     {"comm", "comm.json", "Communication", EL_LIST(&el_figure_wire, &el_figure_pairs), el_wire_is, comm_title,
      comm_verdict, el_wire_print, el_wire_csv},
+    {"fleet", "fleet.json", "Host by host", EL_LIST(&el_figure_fleet), el_fleet_is, fleet_title, el_fleet_say,
+     el_fleet_print, el_fleet_csv},
     {"regress", "regress.json", "Cell by cell", EL_LIST(NULL), el_answer_is, regress_title, regress_verdict,
      el_answer_print, NULL},
     {"verify", "verify.json", "Every mode and model", EL_LIST(NULL), el_verify_is, verify_title, el_verify_say,

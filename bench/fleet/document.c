@@ -1,0 +1,564 @@
+/* From what the agents told to verdicts: figures of devices among their kind, links among hosts. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/fleet/fleet.h"
+#include "bench/options/options.h"
+#include "bench/record/record.h"
+#include "bench/stats/stats.h"
+
+/* A share of segments sent again that is a loss: this much, and so many times the median host's. */
+#define LOSS_SHARE 0.002
+#define LOSS_TIMES 5
+/* Beyond it a figure is undecided: a run that finds only slowdowns above this says little. */
+#define DETECTS_MOST 0.15
+#define DIFFER       "good ones differ so much that 15 % slower would not be found: give more --repeats, or a quieter time"
+
+struct judging {
+    const struct el_options *options;
+    json_t *gathered, *document, *hosts, *devices, *faults, *peers, *reasons;
+    const json_t *baseline;
+    bool undecided;
+};
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return el_json_text(object, key, "");
+}
+
+static json_t *host_named(const struct judging *j, const char *name)
+{
+    EL_EACH(host, j->hosts)
+        if (el_json_is(host, "name", name)) return host;
+    return NULL;
+}
+
+static int host_at(const struct judging *j, const json_t *device)
+{
+    const json_t *agent = json_array_get(json_object_get(j->gathered, "agents"), (size_t)el_json_whole(device, "agent"));
+    EL_EACH(host, j->hosts)
+        if (el_json_is(host, "name", text_of(agent, "name"))) return (int)host_at.i;
+    return -1;
+}
+
+/* ---- hosts and devices ---- */
+
+static void put_hosts(struct judging *j)
+{
+    EL_EACH(agent, json_object_get(j->gathered, "agents")) {
+        json_t *host = host_named(j, text_of(agent, "name"));
+        if (host && el_json_is(agent, "state", "measured")) continue;
+        if (host) {
+            json_object_set(host, "state", json_object_get(agent, "state"));
+            json_object_set(host, "reason", json_object_get(agent, "reason"));
+            continue;
+        }
+        json_array_append_new(j->hosts,
+                              el_json_of(EL_KEY("name", text_of(agent, "name")), EL_KEY("boot", text_of(agent, "boot")),
+                                         EL_KEY("group", json_incref(json_object_get(agent, "group"))),
+                                         EL_KEY("ranks", json_array()),
+                                         EL_KEY("state", json_incref(json_object_get(agent, "state"))),
+                                         EL_KEY("reason", json_incref(json_object_get(agent, "reason"))),
+                                         EL_KEY("devices", json_array()), EL_KEY("slower_pct", 0.0),
+                                         EL_KEY("worst", json_null()), EL_KEY("retransmitted_pct", (double)NAN)));
+    }
+}
+
+/* steps/s: what a rank computed in a step, without waiting. */
+static json_t *step_rates(const struct judging *j, const json_t *device)
+{
+    json_t *rates = json_array();
+    const json_t *step = json_object_get(j->document, "step");
+    int64_t rank = el_json_whole(device, "in_step");
+    const json_t *ms = json_array_get(json_object_get(step, "compute_ms"), rank < 0 ? SIZE_MAX : (size_t)rank);
+    EL_EACH(value, ms)
+        if (json_number_value(value) > 0) json_array_append_new(rates, el_json_real(1e3 / json_number_value(value)));
+    return rates;
+}
+
+static void put_devices(struct judging *j)
+{
+    EL_EACH(device, j->devices) {
+        json_t *host = json_array_get(j->hosts, (size_t)host_at(j, device)), *figures = json_object();
+        const json_t *parts = json_object_get(device, "parts"), *by_itself = json_object_get(parts, "devices");
+        const json_t *any = by_itself ? by_itself : json_object_get(parts, "links");
+        for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++) {
+            const char *key = el_fleet_figures[f].key;
+            json_t *rates = strcmp(key, "step") ? json_incref(json_object_get(by_itself, key)) : step_rates(j, device);
+            double *values = NULL;
+            size_t n = el_json_numbers(rates, &values);
+            el_json_put(figures, key,
+                        el_json_of(EL_KEY("rates", rates ? rates : json_array()),
+                                   EL_KEY("median", n ? el_stats_median(values, n) : NAN), EL_KEY("slower_pct", (double)NAN),
+                                   EL_KEY("bad", false)));
+            free(values);
+        }
+        json_array_append_new(json_object_get(host, "ranks"), json_integer((json_int_t)device_at.i));
+        json_array_append_new(
+            json_object_get(host, "devices"),
+            el_json_of(EL_KEY("rank", (int64_t)device_at.i), EL_KEY("name", text_of(device, "name")),
+                       EL_KEY("uuid", el_json_filled(text_of(any, "uuid"))),
+                       EL_KEY("model", el_json_filled(text_of(any, "model"))), EL_KEY("figures", figures),
+                       EL_KEY("reason", json_incref(json_object_get(device, "reason"))), EL_KEY("wrong", json_null())));
+    }
+}
+
+/* ---- verdicts on hosts ---- */
+
+static void accuse(struct judging *j, json_t *host, double slower, const char *what)
+{
+    (void)j;
+    double before = el_json_number(host, "slower_pct");
+    el_json_put_text(host, "verdict", "bad");
+    if (100 * slower <= before && !json_is_null(json_object_get(host, "worst"))) return;
+    el_json_put_real(host, "slower_pct", 100 * slower);
+    el_json_put_text(host, "worst", what);
+}
+
+static void cannot_tell(struct judging *j, const char *figure, const char *why)
+{
+    char text[240];
+    snprintf(text, sizeof text, "%s: %s", figure, why);
+    j->undecided = true;
+    EL_EACH(reason, j->reasons)
+        if (!strcmp(json_string_value(reason), text)) return;
+    json_array_append_new(j->reasons, json_string(text));
+}
+
+struct judged {
+    json_t *host, *figure;
+    const json_t *device;
+};
+
+/* One figure of all devices of one model. */
+static void judge_kind(struct judging *j, const struct el_fleet_figure *figure, const char *model)
+{
+    const struct el_fleet_rule rule = {EL_FLEET_ALPHA / EL_FLEET_FIGURES, j->options->fleet.floor_pct / 100};
+    size_t most = json_array_size(j->devices), n = 0;
+    struct el_fleet_unit *units = calloc(most + 1, sizeof *units);
+    struct judged *rows = calloc(most + 1, sizeof *rows);
+    double **values = calloc(most + 1, sizeof *values);
+    struct el_fleet_peers peers;
+    EL_EACH(host, j->hosts)
+        EL_EACH(device, json_object_get(host, "devices")) {
+            json_t *row = json_object_get(json_object_get(device, "figures"), figure->key);
+            if (!units || !rows || !values || strcmp(text_of(device, "model"), model)) continue;
+            size_t k = el_json_numbers(json_object_get(row, "rates"), &values[n]);
+            if (k == 0) continue;
+            units[n] = (struct el_fleet_unit){.rates = values[n], .n = k};
+            rows[n++] = (struct judged){host, row, device};
+        }
+    if (n > 0) {
+        el_fleet_judge(units, n, &rule, &peers);
+        for (size_t i = 0; i < n; i++) {
+            el_json_put_all(rows[i].figure, EL_KEY("slower_pct", 100 * el_fleet_slower(units[i].deviation)),
+                            EL_KEY("bad", units[i].bad), EL_KEY("fast", units[i].fast));
+            if (units[i].bad) accuse(j, rows[i].host, el_fleet_slower(units[i].deviation), figure->name);
+        }
+        el_json_put(j->peers, figure->key,
+                    el_json_of(EL_KEY("peers", (int64_t)n), EL_KEY("centre", peers.centre), EL_KEY("sd_pct", 100 * peers.sd),
+                               EL_KEY("detects_pct", 100 * peers.detects), EL_KEY("few", peers.few)));
+        bool told = !isnan(peers.detects) && peers.detects <= DETECTS_MOST;
+        if (!told && !j->baseline && n < 3)
+            cannot_tell(j, figure->name, "fewer than three devices of a kind cannot tell which is slow: give --baseline");
+        else if (!told && !j->baseline)
+            cannot_tell(j, figure->name, DIFFER);
+    }
+    for (size_t i = 0; i < n; i++) free(values[i]);
+    free(values);
+    free(units);
+    free(rows);
+}
+
+static bool first_of_model(const struct judging *j, size_t at, const char *model)
+{
+    size_t k = 0;
+    EL_EACH(host, j->hosts)
+        EL_EACH(device, json_object_get(host, "devices")) {
+            if (k == at) return true;
+            if (!strcmp(text_of(device, "model"), model)) return false;
+            k++;
+        }
+    return true;
+}
+
+/* Ranks that share a core wait for each other within a step, which is nobody's fault. */
+static bool shares_machine(const struct judging *j)
+{
+    EL_EACH(a, j->hosts)
+        EL_EACH(b, j->hosts)
+            if (a != b && el_json_is(a, "boot", text_of(b, "boot")) && *text_of(a, "boot")) return true;
+    return false;
+}
+
+static void judge_devices(struct judging *j)
+{
+    size_t k = 0;
+    bool shared = shares_machine(j);
+    EL_EACH(host, j->hosts)
+        EL_EACH(device, json_object_get(host, "devices")) {
+            if (!first_of_model(j, k++, text_of(device, "model"))) continue;
+            for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++)
+                if (!shared || strcmp(el_fleet_figures[f].key, "step"))
+                    judge_kind(j, &el_fleet_figures[f], text_of(device, "model"));
+        }
+    if (shared)
+        json_array_append_new(j->reasons, json_string("some hosts are one machine: they took turns, and their steps are not judged"));
+}
+
+/* ---- links ---- */
+
+/* Rates of a host pair by repeat: all its devices together. */
+static size_t sum_repeats(const struct judging *j, int from, int to, double *sums, size_t most, double *latency_p)
+{
+    size_t n = 0;
+    *latency_p = NAN;
+    EL_EACH(device, j->devices) {
+        if (host_at(j, device) != from) continue;
+        EL_EACH(link, el_json_at(device, "parts.links.links")) {
+            const json_t *other = json_array_get(j->devices, (size_t)el_json_whole(link, "to"));
+            const json_t *rates = json_object_get(link, "gb_per_s");
+            if (json_is_true(json_object_get(link, "within")) || !other || host_at(j, other) != to) continue;
+            *latency_p = el_json_number(link, "latency_us");
+            EL_EACH(rate, rates) {
+                if (rate_at.i >= most) continue;
+                sums[rate_at.i] += json_number_value(rate);
+                if (rate_at.i + 1 > n) n = rate_at.i + 1;
+            }
+        }
+    }
+    return n;
+}
+
+static void put_link(struct judging *j, int from, int to, double *rate_p, double *sd_p)
+{
+    enum { MOST = 1000 };
+    double sums[MOST] = {0}, logs[MOST], latency;
+    size_t n = sum_repeats(j, from, to, sums, MOST, &latency);
+    *rate_p = *sd_p = NAN;
+    if (n == 0) return;
+    *rate_p = el_stats_median(sums, n);
+    for (size_t i = 0; i < n; i++) logs[i] = log(sums[i]);
+    *sd_p = n > 1 ? el_stats_stddev(logs, n) / sqrt((double)n) : 0;
+    json_array_append_new(json_object_get(j->document, "links"),
+                          el_json_of(EL_KEY("from", from), EL_KEY("to", to), EL_KEY("gb_per_s", *rate_p),
+                                     EL_KEY("sd_pct", n > 1 ? 100 * el_stats_stddev(logs, n) : NAN),
+                                     EL_KEY("latency_us", latency)));
+}
+
+static void put_fault(struct judging *j, const char *kind, double slower, json_t *names)
+{
+    json_array_append_new(j->faults,
+                          el_json_of(EL_KEY("kind", kind), EL_KEY("hosts", names), EL_KEY("slower_pct", 100 * slower)));
+}
+
+static void put_link_fault(struct judging *j, const struct el_fleet_link_fault *fault, const int *part)
+{
+    static const char *const kinds[] = {"host", "sends", "receives", "pair", "one_way", "switch"};
+    static const char *const words[] = {"all its links", "what it sends", "what it receives", "", "", ""};
+    json_t *names = json_array();
+    if (fault->kind == EL_FLEET_SWITCH) {
+        EL_EACH(host, j->hosts)
+            if (part[host_at.i] == part[fault->a]) json_array_append(names, json_object_get(host, "name"));
+    } else
+        json_array_append(names, json_object_get(json_array_get(j->hosts, (size_t)fault->a), "name"));
+    if (fault->kind == EL_FLEET_PAIR || fault->kind == EL_FLEET_ONE_WAY)
+        json_array_append(names, json_object_get(json_array_get(j->hosts, (size_t)fault->b), "name"));
+    put_fault(j, kinds[fault->kind], fault->slower, names);
+    if (fault->kind <= EL_FLEET_RECEIVES)
+        accuse(j, json_array_get(j->hosts, (size_t)fault->a), fault->slower, words[fault->kind]);
+}
+
+/* Hosts at one switch have the same number; NULL: nobody said. */
+static int *groups_of(const struct judging *j)
+{
+    size_t n = json_array_size(j->hosts);
+    int *groups = calloc(n + 1, sizeof *groups);
+    bool all = groups;
+    EL_EACH(host, j->hosts) {
+        all = all && *text_of(host, "group");
+        for (size_t k = 0; all && k <= host_at.i; k++)
+            if (el_json_is(json_array_get(j->hosts, k), "group", text_of(host, "group"))) {
+                groups[host_at.i] = (int)k;
+                break;
+            }
+    }
+    if (all) return groups;
+    free(groups);
+    return NULL;
+}
+
+static void judge_links(struct judging *j)
+{
+    size_t n = json_array_size(j->hosts);
+    double *rates = calloc(n * n + 1, sizeof *rates), *sds = calloc(n * n + 1, sizeof *sds);
+    int *part = calloc(n + 1, sizeof *part), *group = groups_of(j);
+    struct el_fleet_link_fault *faults = calloc(EL_FLEET_FAULTS_MAX, sizeof *faults);
+    struct el_fleet_peers peers;
+    if (rates && sds && part && faults && n > 1) {
+        for (size_t a = 0; a < n; a++)
+            for (size_t b = 0; b < n; b++) put_link(j, (int)a, (int)b, &rates[a * n + b], &sds[a * n + b]);
+        const struct el_fleet_links links = {.n = (int)n, .rates = rates, .sds = sds, .group = group};
+        int found = el_fleet_judge_links(&links, EL_FLEET_ALPHA / EL_FLEET_FIGURES, faults, part, &peers);
+        for (int i = 0; i < found; i++) put_link_fault(j, &faults[i], part);
+        el_json_put(j->peers, "links",
+                    el_json_of(EL_KEY("peers", (int64_t)n), EL_KEY("centre", 1e9 * peers.centre),
+                               EL_KEY("sd_pct", 100 * peers.sd), EL_KEY("detects_pct", 100 * peers.detects),
+                               EL_KEY("few", peers.few)));
+        if (n == 2 && !j->baseline) cannot_tell(j, "links", "two hosts cannot tell whose is slow: give --baseline");
+        if (n > 2 && !(peers.detects <= DETECTS_MOST) && json_array_size(json_object_get(j->document, "links")))
+            cannot_tell(j, "links", DIFFER);
+    }
+    free(rates);
+    free(sds);
+    free(part);
+    free(group);
+    free(faults);
+}
+
+static void judge_losses(struct judging *j)
+{
+    size_t n = json_array_size(j->hosts), known = 0;
+    double *shares = calloc(n + 1, sizeof *shares), *some = calloc(n + 1, sizeof *some);
+    for (size_t h = 0; h < n && shares && some; h++) {
+        shares[h] = NAN;
+        EL_EACH(device, j->devices) {
+            const json_t *links = el_json_at(device, "parts.links");
+            double share = el_json_number(links, "retransmitted") / el_json_number(links, "segments");
+            if (host_at(j, device) == (int)h && share >= 0) shares[h] = share;
+        }
+        el_json_put_real(json_array_get(j->hosts, h), "retransmitted_pct", 100 * shares[h]);
+        if (!isnan(shares[h])) some[known++] = shares[h];
+    }
+    double middle = known ? el_stats_median(some, known) : NAN;
+    for (size_t h = 0; h < n && known > 2; h++) {
+        json_t *host = json_array_get(j->hosts, h), *names = json_array();
+        if (shares[h] > LOSS_SHARE && shares[h] > LOSS_TIMES * middle) {
+            json_array_append(names, json_object_get(host, "name"));
+            put_fault(j, "loss", shares[h], json_incref(names));
+            accuse(j, host, shares[h], "packets lost");
+        }
+        json_decref(names);
+    }
+    free(shares);
+    free(some);
+}
+
+/* ---- soak ---- */
+
+static void judge_wrong(struct judging *j)
+{
+    EL_EACH(device, j->devices) {
+        json_t *wrong = el_json_at(device, "parts.soak.wrong"), *host = json_array_get(j->hosts, (size_t)host_at(j, device));
+        if (!json_is_object(wrong)) continue;
+        EL_EACH(row, json_object_get(host, "devices"))
+            if (el_json_whole(row, "rank") == (int64_t)device_at.i) json_object_set(row, "wrong", wrong);
+        accuse(j, host, 1, "wrong results");
+        el_json_put_real(host, "slower_pct", 0);
+    }
+    if (json_is_true(json_object_get(j->gathered, "no_majority")))
+        cannot_tell(j, "soak", "two devices computed different results, and no third one tells which is right");
+    double passes = NAN, steps = 0;
+    EL_EACH(device, j->devices) {
+        double its = el_json_number(device, "parts.soak.passes");
+        if (its > 0) passes = isnan(passes) ? its : fmin(passes, its);
+        if (its > 0) steps += el_json_number(device, "parts.soak.steps");
+    }
+    el_json_put(j->document, "soak",
+                isnan(passes) ? json_null() : el_json_of(EL_KEY("passes_at_least", passes), EL_KEY("steps", steps)));
+}
+
+/* ---- an earlier run ---- */
+
+static const json_t *figure_then(const json_t *baseline, const char *host, const json_t *device, const char *key)
+{
+    EL_EACH(then, json_object_get(baseline, "hosts"))
+        EL_EACH(old, json_object_get(then, "devices"))
+            if (el_json_is(then, "name", host) && el_json_is(old, "name", text_of(device, "name")))
+                return json_object_get(json_object_get(old, "figures"), key);
+    return NULL;
+}
+
+/* Slower than the same device was by more than the floor of few peers, and by Welch's t more than both scatter. */
+static bool slower_than_then(const json_t *now, const json_t *then, double *slower_p)
+{
+    double *a = NULL, *b = NULL;
+    size_t n = el_json_numbers(json_object_get(now, "rates"), &a), m = el_json_numbers(json_object_get(then, "rates"), &b);
+    for (size_t i = 0; i < n; i++) a[i] = log(a[i]);
+    for (size_t i = 0; i < m; i++) b[i] = log(b[i]);
+    double by = n && m ? el_stats_median(a, n) - el_stats_median(b, m) : 0;
+    struct el_interval interval = el_stats_difference_unpaired(a, n, b, m);
+    *slower_p = el_fleet_slower(by);
+    bool slower = *slower_p > EL_FLEET_FEW_FLOOR && (!interval.valid || interval.low > 0 || interval.high < 0);
+    free(a);
+    free(b);
+    return slower;
+}
+
+static void compare_with_baseline(struct judging *j)
+{
+    bool any = false;
+    EL_EACH(host, j->hosts)
+        EL_EACH(device, json_object_get(host, "devices"))
+            for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++) {
+                const struct el_fleet_figure *figure = &el_fleet_figures[f];
+                json_t *now = json_object_get(json_object_get(device, "figures"), figure->key);
+                const json_t *then = figure_then(j->baseline, text_of(host, "name"), device, figure->key);
+                double slower;
+                if (!then) continue;
+                any = true;
+                bool bad = slower_than_then(now, then, &slower);
+                el_json_put_all(now, EL_KEY("slower_than_baseline_pct", 100 * slower));
+                if (!bad) continue;
+                el_json_put(now, "bad", json_true());
+                accuse(j, host, slower, figure->name);
+            }
+    EL_EACH(link, json_object_get(j->document, "links")) {
+        const json_t *names[2] = {json_array_get(j->hosts, (size_t)el_json_whole(link, "from")),
+                                  json_array_get(j->hosts, (size_t)el_json_whole(link, "to"))};
+        EL_EACH(then, json_object_get(j->baseline, "links")) {
+            const json_t *old = json_object_get(j->baseline, "hosts");
+            bool same = el_json_is(json_array_get(old, (size_t)el_json_whole(then, "from")), "name", text_of(names[0], "name")) &&
+                        el_json_is(json_array_get(old, (size_t)el_json_whole(then, "to")), "name", text_of(names[1], "name"));
+            double slower = 1 - el_json_number(link, "gb_per_s") / el_json_number(then, "gb_per_s");
+            if (!same || !(slower > EL_FLEET_FEW_FLOOR)) continue;
+            put_fault(j, "one_way", slower, json_pack("[s, s]", text_of(names[0], "name"), text_of(names[1], "name")));
+        }
+    }
+    if (!any) cannot_tell(j, "--baseline", "it knows none of these devices");
+}
+
+/* ---- all of it ---- */
+
+static int by_badness(const void *a, const void *b)
+{
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    static const char *const order[] = {"bad", "lost", "absent", "undecided", "good"};
+    int places[2] = {0, 0};
+    for (int i = 0; i < 5; i++) {
+        if (el_json_is(x, "verdict", order[i])) places[0] = i;
+        if (el_json_is(y, "verdict", order[i])) places[1] = i;
+    }
+    if (places[0] != places[1]) return places[0] - places[1];
+    double by = el_json_number(y, "slower_pct") - el_json_number(x, "slower_pct");
+    return by > 0 ? 1 : by < 0 ? -1 : strcmp(text_of(x, "name"), text_of(y, "name"));
+}
+
+/* The table's order: worst first, as places in `hosts`. */
+static json_t *order_of(const struct judging *j)
+{
+    size_t n = json_array_size(j->hosts);
+    json_t **list = calloc(n + 1, sizeof(json_t *)), *order = json_array();
+    for (size_t i = 0; i < n && list; i++) list[i] = json_array_get(j->hosts, i);
+    if (list) qsort(list, n, sizeof(json_t *), by_badness);
+    for (size_t i = 0; i < n && list; i++)
+        for (size_t k = 0; k < n; k++)
+            if (json_array_get(j->hosts, k) == list[i]) json_array_append_new(order, json_integer((json_int_t)k));
+    free(list);
+    return order;
+}
+
+static void conclude(struct judging *j)
+{
+    bool bad = json_array_size(j->faults) > 0;
+    EL_EACH(host, j->hosts) {
+        const char *state = text_of(host, "state");
+        EL_EACH(device, json_object_get(host, "devices"))
+            if (*text_of(device, "reason") && !el_json_is(host, "verdict", "bad")) {
+                el_json_put_text(host, "verdict", "bad");
+                el_json_put_text(host, "worst", "a device that failed");
+            }
+        if (strcmp(state, "measured")) el_json_put_text(host, "verdict", state);
+        if (!json_object_get(host, "verdict")) el_json_put_text(host, "verdict", j->undecided ? "undecided" : "good");
+        bad |= !el_json_is(host, "verdict", "good") && !el_json_is(host, "verdict", "undecided");
+    }
+    EL_EACH(phase, json_object_get(j->document, "phases"))
+        if (*text_of(phase, "reason") && !bad) {
+            char text[320];
+            snprintf(text, sizeof text, "phase %s failed: %s", text_of(phase, "name"), text_of(phase, "reason"));
+            json_array_append_new(j->reasons, json_string(text));
+            j->undecided = true;
+        }
+    if (json_is_true(json_object_get(j->gathered, "interrupted"))) {
+        json_array_append_new(j->reasons, json_string("it was interrupted"));
+        j->undecided = true;
+    }
+    el_json_put_all(j->document, EL_KEY("verdict", bad ? "bad" : j->undecided ? "undecided" : "good"),
+                    EL_KEY("exit_status", bad ? 1 : j->undecided ? 3 : 0), EL_KEY("order", order_of(j)));
+}
+
+/* Rank 0 of the phase wrote it: whoever has it. Numbers of that phase are kept, as later ones have others. */
+static void take_step(struct judging *j)
+{
+    json_t *step = NULL;
+    int64_t rank = 0;
+    EL_EACH(device, j->devices) {
+        json_t *its = el_json_at(device, "parts.step");
+        if (!its) continue;
+        if (json_object_size(its)) step = its;
+        el_json_put(device, "in_step", json_integer(rank++));
+    }
+    el_json_put(j->document, "step", step ? json_incref(step) : json_null());
+}
+
+static void put_all_reduce(struct judging *j)
+{
+    EL_EACH(device, j->devices) {
+        const json_t *its = el_json_at(device, "parts.links.all_reduce");
+        double bytes = el_json_number(its, "bytes"), n = 0;
+        json_t *rates = json_array();
+        EL_EACH(other, j->devices) n += el_json_at(other, "parts.links") != NULL;
+        EL_EACH(s, json_object_get(its, "s"))
+            json_array_append_new(rates, el_json_real(2 * (n - 1) / n * bytes / json_number_value(s) * 1e-9));
+        bool known = json_array_size(rates) > 0;
+        if (known)
+            el_json_put(j->document, "all_reduce", el_json_of(EL_KEY("bytes", bytes), EL_KEY("busbw_gb_per_s", json_incref(rates)),
+                                                              EL_KEY("backend", text_of(el_json_at(device, "parts.links"), "backend")),
+                                                              EL_KEY("message_bytes", el_json_number(el_json_at(device, "parts.links"), "bytes"))));
+        json_decref(rates);
+        if (known) return;
+    }
+    el_json_put(j->document, "all_reduce", json_null());
+}
+
+enum el_status el_fleet_document(const struct el_options *options, json_t *gathered, const json_t *baseline,
+                                 json_t **document_p)
+{
+    struct judging j = {.options = options,
+                        .gathered = gathered,
+                        .baseline = baseline,
+                        .hosts = json_array(),
+                        .devices = json_object_get(gathered, "devices"),
+                        .faults = json_array(),
+                        .peers = json_object(),
+                        .reasons = json_array()};
+    char command[2 * EL_PATH_BYTES] = "evenload fleet";
+    el_options_command_line(EL_CMD_FLEET, options, command, sizeof command);
+    j.document = el_json_of(EL_KEY("schema", EL_FLEET_SCHEMA), EL_KEY("kind", "fleet"), EL_KEY("command", (const char *)command),
+                            EL_KEY("environment", el_environment()), EL_KEY("repeats", options->repeats),
+                            EL_KEY("rounds", json_incref(json_object_get(gathered, "rounds"))),
+                            EL_KEY("simulated", json_is_true(json_object_get(gathered, "simulated"))),
+                            EL_KEY("hosts", j.hosts), EL_KEY("links", json_array()), EL_KEY("faults", j.faults),
+                            EL_KEY("peers", j.peers), EL_KEY("reasons", j.reasons),
+                            EL_KEY("phases", json_incref(json_object_get(gathered, "phases"))));
+    take_step(&j);
+    put_hosts(&j);
+    put_devices(&j);
+    put_all_reduce(&j);
+    judge_devices(&j);
+    judge_links(&j);
+    judge_losses(&j);
+    judge_wrong(&j);
+    if (baseline) compare_with_baseline(&j);
+    conclude(&j);
+    json_decref(gathered);
+    *document_p = j.document;
+    return EL_OK;
+}
+
+bool el_fleet_is(const json_t *document)
+{
+    return el_json_is(document, "kind", "fleet") && el_json_whole(document, "schema") == EL_FLEET_SCHEMA;
+}

@@ -1,0 +1,137 @@
+/* Which units stand out of their peers. */
+#include "bench/fleet/judge.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "bench/stats/stats.h"
+
+#define SELF_CONFIDENCE  0.99
+#define DETECTION        1.645 /* the normal distribution's 95 % */
+#define SAME_TO_ROUNDING 1e-9
+
+double el_fleet_slower(double deviation)
+{
+    return 1 - exp(deviation);
+}
+
+/* Rosner's lambda for the largest of n deviations, one-sided: fast units are no alarm. */
+static double critical(size_t n, double alpha)
+{
+    double df = (double)n - 2, t = el_stats_t_quantile(1 - alpha / (double)n, df);
+    return ((double)n - 1) * t / sqrt((df + t * t) * (double)n);
+}
+
+struct sample {
+    double *x; /* the logarithms, ascending */
+    size_t low, high;
+};
+
+static void moments(const struct sample *sample, double *mean_p, double *sd_p)
+{
+    size_t n = sample->high - sample->low;
+    *mean_p = el_stats_mean(sample->x + sample->low, n);
+    *sd_p = el_stats_stddev(sample->x + sample->low, n);
+}
+
+/* Takes away the most extreme one, on either side; returns its Studentized deviate. */
+static double take_extreme(struct sample *sample)
+{
+    double mean, sd;
+    moments(sample, &mean, &sd);
+    double below = mean - sample->x[sample->low], above = sample->x[sample->high - 1] - mean;
+    if (below >= above)
+        sample->low++;
+    else
+        sample->high--;
+    double most = fmax(below, above);
+    return most > SAME_TO_ROUNDING ? most / sd : 0;
+}
+
+/* Leaves those that do not stand out. */
+static struct sample without_outliers(struct sample all, double alpha)
+{
+    struct sample rest = all, kept = all;
+    size_t most = (all.high - all.low) / 3;
+    for (size_t i = 0; i < most; i++) {
+        size_t n = rest.high - rest.low;
+        if (take_extreme(&rest) > critical(n, alpha)) kept = rest;
+    }
+    return kept;
+}
+
+/* The noncentral t distribution's quantile, nearly. */
+static double detected(double sd, size_t n, double alpha, double floor)
+{
+    double df = (double)n - 2, t = el_stats_t_quantile(1 - alpha / (double)n, df);
+    double away = sd * sqrt((double)n / ((double)n - 1)) * (t + DETECTION * sqrt(1 + t * t / (2 * df)));
+    return el_fleet_slower(-fmax(away, -log(1 - floor) + DETECTION * sd));
+}
+
+static bool beyond_own_scatter(const struct el_fleet_unit *unit)
+{
+    double *logs = calloc(unit->n + 1, sizeof *logs), sd = 0;
+    for (size_t i = 0; i < unit->n && logs; i++) logs[i] = log(unit->rates[i]);
+    if (logs && unit->n > 1) sd = el_stats_stddev(logs, unit->n);
+    free(logs);
+    if (unit->n < 3) return true;
+    double t = el_stats_t_quantile(SELF_CONFIDENCE, (double)unit->n - 1);
+    return -unit->deviation > t * sd / sqrt((double)unit->n);
+}
+
+static void mark(struct el_fleet_unit *unit, double centre, double floor)
+{
+    unit->deviation = log(unit->median) - centre;
+    unit->bad = el_fleet_slower(unit->deviation) > floor && beyond_own_scatter(unit);
+}
+
+/* Each against the median of the others. */
+static void judge_few(struct el_fleet_unit *units, size_t n, double *x, struct el_fleet_peers *peers)
+{
+    double worst_sd = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t others = 0;
+        for (size_t k = 0; k < n; k++)
+            if (k != i && !isnan(units[k].median)) x[others++] = log(units[k].median);
+        if (isnan(units[i].median) || others == 0) continue;
+        double centre = el_stats_median(x, others);
+        mark(&units[i], centre, EL_FLEET_FEW_FLOOR);
+        units[i].bad &= others > 1;
+        if (!units[i].bad) worst_sd = fmax(worst_sd, fabs(units[i].deviation));
+    }
+    peers->sd = NAN;
+    peers->detects = peers->n > 2 ? fmax(EL_FLEET_FEW_FLOOR, el_fleet_slower(-2 * worst_sd)) : NAN;
+}
+
+void el_fleet_judge(struct el_fleet_unit *units, size_t n, const struct el_fleet_rule *rule,
+                    struct el_fleet_peers *peers_p)
+{
+    struct sample all = {.x = calloc(n + 1, sizeof(double))};
+    struct el_fleet_peers peers = {.centre = NAN, .sd = NAN, .detects = NAN};
+    for (size_t i = 0; i < n; i++) {
+        units[i].bad = units[i].fast = false;
+        units[i].deviation = NAN;
+        units[i].median = units[i].n ? el_stats_median(units[i].rates, units[i].n) : NAN;
+        if (all.x && units[i].median > 0) all.x[all.high++] = log(units[i].median);
+    }
+    peers.n = all.high;
+    peers.few = peers.n < EL_FLEET_PEERS_MIN;
+    if (peers.n > 0) {
+        el_stats_sort(all.x, all.high);
+        struct sample kept = peers.few ? all : without_outliers(all, rule->alpha);
+        double mean;
+        moments(&kept, &mean, &peers.sd);
+        peers.centre = exp(peers.few ? el_stats_median(all.x, all.high) : mean);
+        if (!peers.few) peers.detects = detected(peers.sd, kept.high - kept.low, rule->alpha, rule->floor);
+        for (size_t i = 0; i < n && !peers.few; i++) {
+            double x = log(units[i].median);
+            if (isnan(units[i].median)) continue;
+            units[i].deviation = x - mean;
+            if (x < kept.x[kept.low]) mark(&units[i], mean, rule->floor);
+            units[i].fast = x > kept.x[kept.high - 1] && -el_fleet_slower(units[i].deviation) > rule->floor;
+        }
+        if (peers.few) judge_few(units, n, all.x, &peers);
+    }
+    free(all.x);
+    *peers_p = peers;
+}

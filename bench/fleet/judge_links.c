@@ -1,0 +1,298 @@
+/* Whether a slow link is a host's, a direction's, a pair's, or a switch's. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "bench/fleet/judge.h"
+#include "bench/stats/stats.h"
+
+enum { SWEEPS = 10 };
+#define CONNECTS   0.6 /* of the upper quartile */
+#define FEW_SLOW   (1 - EL_FLEET_FEW_FLOOR)
+#define HOST_FLOOR 0.05
+#define PAIR_FLOOR 0.15
+#define PART_FLOOR 0.15
+#define OWN_SDS    3.75 /* Student's t of five repeats, 99 % */
+
+struct work {
+    const struct el_fleet_links *links;
+    double alpha;
+    double *logs, *some; /* [n * n] */
+    double *sends, *receives;
+    struct el_fleet_unit *units; /* [n * n] */
+    int *part;
+    bool *bad_sends, *bad_receives;
+    struct el_fleet_link_fault *faults;
+    int n_faults;
+};
+
+static double rate(const struct work *w, int a, int b)
+{
+    return a == b ? NAN : w->links->rates[a * w->links->n + b];
+}
+
+static double *log_of(const struct work *w, int a, int b)
+{
+    return &w->logs[a * w->links->n + b];
+}
+
+static void put(struct work *w, enum el_fleet_fault kind, int a, int b, double slower)
+{
+    if (w->n_faults < EL_FLEET_FAULTS_MAX) w->faults[w->n_faults++] = (struct el_fleet_link_fault){kind, a, b, slower};
+}
+
+static double upper_quartile(struct work *w)
+{
+    size_t n = 0;
+    for (int a = 0; a < w->links->n; a++)
+        for (int b = 0; b < w->links->n; b++)
+            if (rate(w, a, b) > 0) w->some[n++] = rate(w, a, b);
+    return n ? el_stats_quantile(w->some, n, 0.75) : NAN;
+}
+
+/* ---- parts ---- */
+
+static int root(const struct work *w, int i)
+{
+    while (w->part[i] != i) i = w->part[i];
+    return i;
+}
+
+static int size_of(const struct work *w, int part)
+{
+    int n = 0;
+    for (int i = 0; i < w->links->n; i++) n += w->part[i] == part;
+    return n;
+}
+
+static void find_parts(struct work *w, double fast)
+{
+    int n = w->links->n;
+    for (int i = 0; i < n; i++) w->part[i] = i;
+    for (int a = 0; a < n; a++)
+        for (int b = a + 1; b < n; b++) {
+            bool told = w->links->group && w->links->group[a] == w->links->group[b];
+            bool apart = w->links->group && w->links->group[a] != w->links->group[b];
+            bool quick = fmin(rate(w, a, b), rate(w, b, a)) >= CONNECTS * fast;
+            if (told || (quick && !apart)) w->part[root(w, b)] = root(w, a);
+        }
+    for (int i = 0; i < n; i++) w->part[i] = root(w, i);
+}
+
+static bool crosses(const struct work *w, int a, int b)
+{
+    return w->part[a] != w->part[b] && size_of(w, w->part[a]) > 1 && size_of(w, w->part[b]) > 1;
+}
+
+static double median_log(struct work *w, bool crossing)
+{
+    size_t n = 0;
+    for (int a = 0; a < w->links->n; a++)
+        for (int b = 0; b < w->links->n; b++)
+            if (rate(w, a, b) > 0 && crosses(w, a, b) == crossing) w->some[n++] = *log_of(w, a, b);
+    return n ? el_stats_median(w->some, n) : NAN;
+}
+
+/* Links between parts are then judged among themselves. */
+static void judge_parts(struct work *w)
+{
+    double apart = median_log(w, true) - median_log(w, false);
+    int largest = 0;
+    for (int i = 1; i < w->links->n; i++)
+        if (size_of(w, w->part[i]) > size_of(w, w->part[largest])) largest = i;
+    if (isnan(apart)) return;
+    for (int a = 0; a < w->links->n; a++)
+        for (int b = 0; b < w->links->n; b++)
+            if (crosses(w, a, b)) *log_of(w, a, b) -= apart;
+    if (el_fleet_slower(apart) > PART_FLOOR) put(w, EL_FLEET_SWITCH, largest, largest, el_fleet_slower(apart));
+}
+
+/* ---- hosts ---- */
+
+/* effect[i] = the median over its links of what the other side does not explain. */
+static void sweep(struct work *w, bool of_senders)
+{
+    int n = w->links->n;
+    double *effect = of_senders ? w->sends : w->receives, *other = of_senders ? w->receives : w->sends;
+    for (int i = 0; i < n; i++) {
+        size_t known = 0;
+        for (int k = 0; k < n; k++) {
+            double value = of_senders ? *log_of(w, i, k) : *log_of(w, k, i);
+            if (!isnan(value)) w->some[known++] = value - (isnan(other[k]) ? 0 : other[k]);
+        }
+        effect[i] = known ? el_stats_median(w->some, known) : NAN;
+    }
+}
+
+/* The level goes to the senders: receivers' effects have the median 0. */
+static void polish(struct work *w)
+{
+    int n = w->links->n;
+    for (int i = 0; i < n; i++) w->receives[i] = 0;
+    for (int s = 0; s < SWEEPS; s++) {
+        size_t known = 0;
+        sweep(w, true);
+        sweep(w, false);
+        for (int i = 0; i < n; i++)
+            if (!isnan(w->receives[i])) w->some[known++] = w->receives[i];
+        double middle = known ? el_stats_median(w->some, known) : 0;
+        for (int i = 0; i < n; i++) w->receives[i] -= middle, w->sends[i] += middle;
+    }
+}
+
+/* `slower` of each that stands out, else 0. */
+static void judge_effects(struct work *w, const double *effect, bool *bad, double *slower,
+                          struct el_fleet_peers *peers_p)
+{
+    const struct el_fleet_rule rule = {w->alpha, HOST_FLOOR};
+    size_t n = (size_t)w->links->n;
+    for (size_t i = 0; i < n; i++) {
+        w->some[i] = exp(effect[i]);
+        w->units[i] = (struct el_fleet_unit){.rates = &w->some[i], .n = isnan(effect[i]) ? 0 : 1};
+    }
+    el_fleet_judge(w->units, n, &rule, peers_p);
+    for (size_t i = 0; i < n; i++) {
+        bad[i] = w->units[i].bad;
+        slower[i] = bad[i] ? el_fleet_slower(w->units[i].deviation) : 0;
+    }
+}
+
+static void judge_hosts(struct work *w, double *slower, struct el_fleet_peers *peers_p)
+{
+    int n = w->links->n;
+    struct el_fleet_peers sends, receives;
+    judge_effects(w, w->sends, w->bad_sends, slower, &sends);
+    judge_effects(w, w->receives, w->bad_receives, slower + n, &receives);
+    *peers_p = sends.detects > receives.detects ? sends : receives;
+    for (int i = 0; i < n; i++) {
+        double most = fmax(slower[i], slower[n + i]);
+        if (w->bad_sends[i] && w->bad_receives[i])
+            put(w, EL_FLEET_HOST, i, i, most);
+        else if (w->bad_sends[i] || w->bad_receives[i])
+            put(w, w->bad_sends[i] ? EL_FLEET_SENDS : EL_FLEET_RECEIVES, i, i, most);
+    }
+}
+
+/* Few hosts: each of whose links is slow, with some others that are not. */
+static void judge_few_hosts(struct work *w, double fast)
+{
+    int n = w->links->n;
+    for (int i = 0; i < n; i++) {
+        bool sends = n > 2, receives = n > 2, others = false;
+        double most[2] = {0, 0};
+        for (int k = 0; k < n; k++) {
+            if (k == i) continue;
+            sends &= rate(w, i, k) < FEW_SLOW * fast;
+            receives &= rate(w, k, i) < FEW_SLOW * fast;
+            most[0] = fmax(most[0], rate(w, i, k));
+            most[1] = fmax(most[1], rate(w, k, i));
+            for (int j = 0; j < n; j++) others |= j != i && !(rate(w, k, j) < FEW_SLOW * fast) && k != j;
+        }
+        w->bad_sends[i] = sends && others;
+        w->bad_receives[i] = receives && others;
+        if (!others || !(sends || receives)) continue;
+        put(w, sends && receives ? EL_FLEET_HOST : sends ? EL_FLEET_SENDS : EL_FLEET_RECEIVES, i, i,
+            1 - most[sends ? 0 : 1] / fast);
+    }
+}
+
+/* ---- pairs ---- */
+
+static double own_sd(const struct work *w, int a, int b)
+{
+    return w->links->sds ? w->links->sds[a * w->links->n + b] : 0;
+}
+
+/* The rest of each link that no host explains, as a rate. */
+static size_t take_rests(struct work *w, int (*place)[2])
+{
+    size_t k = 0;
+    for (int a = 0; a < w->links->n; a++)
+        for (int b = 0; b < w->links->n; b++) {
+            if (isnan(*log_of(w, a, b)) || w->bad_sends[a] || w->bad_receives[b]) continue;
+            place[k][0] = a;
+            place[k][1] = b;
+            w->some[k] = exp(*log_of(w, a, b) - w->sends[a] - w->receives[b]);
+            w->units[k] = (struct el_fleet_unit){.rates = &w->some[k], .n = 1};
+            k++;
+        }
+    return k;
+}
+
+static void judge_pairs(struct work *w, double fast)
+{
+    const struct el_fleet_rule rule = {w->alpha, PAIR_FLOOR};
+    int n = w->links->n, (*place)[2] = calloc((size_t)n * (size_t)n + 1, sizeof *place);
+    bool few = n < EL_FLEET_PEERS_MIN, *slow = calloc((size_t)n * (size_t)n + 1, sizeof *slow);
+    double *by = calloc((size_t)n * (size_t)n + 1, sizeof *by);
+    struct el_fleet_peers peers;
+    size_t k = place && slow && by ? take_rests(w, place) : 0;
+    if (!few) el_fleet_judge(w->units, k, &rule, &peers);
+    for (size_t i = 0; i < k; i++) {
+        int a = place[i][0], b = place[i][1], at = a * n + b;
+        double deviation = few ? log(rate(w, a, b) / fast) : w->units[i].deviation;
+        by[at] = el_fleet_slower(deviation);
+        slow[at] = (few ? by[at] > EL_FLEET_FEW_FLOOR : w->units[i].bad) && -deviation > OWN_SDS * own_sd(w, a, b);
+    }
+    for (int a = 0; a < n && slow && by; a++)
+        for (int b = 0; b < n; b++) {
+            bool back = slow[b * n + a];
+            if (!slow[a * n + b] || (back && b < a)) continue;
+            put(w, back ? EL_FLEET_PAIR : EL_FLEET_ONE_WAY, a, b, fmax(by[a * n + b], back ? by[b * n + a] : 0));
+        }
+    free(place);
+    free(slow);
+    free(by);
+}
+
+static int by_kind(const void *a, const void *b)
+{
+    const struct el_fleet_link_fault *x = a, *y = b;
+    bool switches[] = {x->kind == EL_FLEET_SWITCH, y->kind == EL_FLEET_SWITCH};
+    if (switches[0] != switches[1]) return switches[0] ? -1 : 1;
+    return (x->slower < y->slower) - (x->slower > y->slower);
+}
+
+int el_fleet_judge_links(const struct el_fleet_links *links, double alpha,
+                         struct el_fleet_link_fault faults[EL_FLEET_FAULTS_MAX], int *part,
+                         struct el_fleet_peers *peers_p)
+{
+    size_t n = (size_t)links->n, all = n * n + 1;
+    struct work w = {.links = links,
+                     .alpha = alpha,
+                     .logs = calloc(all, sizeof(double)),
+                     .some = calloc(all, sizeof(double)),
+                     .sends = calloc(2 * n + 1, sizeof(double)),
+                     .units = calloc(all, sizeof *w.units),
+                     .bad_sends = calloc(2 * n + 1, sizeof(bool)),
+                     .part = part,
+                     .faults = faults};
+    double *slower = calloc(2 * n + 1, sizeof *slower);
+    *peers_p = (struct el_fleet_peers){.centre = NAN, .sd = NAN, .detects = NAN};
+    if (w.logs && w.some && w.sends && w.units && w.bad_sends && slower && n > 1) {
+        double fast = upper_quartile(&w);
+        w.receives = w.sends + n;
+        w.bad_receives = w.bad_sends + n;
+        for (int a = 0; a < links->n; a++)
+            for (int b = 0; b < links->n; b++) *log_of(&w, a, b) = rate(&w, a, b) > 0 ? log(rate(&w, a, b)) : NAN;
+        find_parts(&w, fast);
+        judge_parts(&w);
+        polish(&w);
+        peers_p->n = n;
+        peers_p->few = n < EL_FLEET_PEERS_MIN;
+        if (peers_p->few)
+            judge_few_hosts(&w, fast);
+        else
+            judge_hosts(&w, slower, peers_p);
+        if (n > 2) judge_pairs(&w, fast);
+        if (peers_p->few && n > 2) peers_p->detects = EL_FLEET_FEW_FLOOR;
+        peers_p->centre = fast;
+        qsort(faults, (size_t)w.n_faults, sizeof *faults, by_kind);
+    }
+    free(w.logs);
+    free(w.some);
+    free(w.sends);
+    free(w.units);
+    free(w.bad_sends);
+    free(slower);
+    return w.n_faults;
+}
