@@ -51,7 +51,8 @@ static enum el_status check_inject(const struct el_options *options)
     int at;
     double x;
     char rest;
-    if (!*options->inject || sscanf(options->inject, "wrong=%d:%lf%c", &at, &x, &rest) == 2) return EL_OK;
+    bool simulated = options->n_devices && el_backend_facts(options->devices[0].backend).simulated;
+    if (!*options->inject || simulated || sscanf(options->inject, "wrong=%d:%lf%c", &at, &x, &rest) == 2) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--inject %s: fleet takes wrong=RANK:X, which --soak has to find", options->inject);
 }
 
@@ -69,6 +70,7 @@ static void say_next(const struct el_options *options, const json_t *document)
     struct el_options next = *options;
     bool bad = el_json_is(document, "verdict", "bad");
     fputc('\n', stdout);
+    if (!el_option_given(options, "devices")) next.n_devices = 0;
     if (options->fleet.soak_s == 0 && !json_is_true(json_object_get(document, "simulated"))) {
         next.fleet.soak_s = 600;
         el_say_next(EL_CMD_FLEET, &next, bad ? "    (are its results right, too?)" : "    (are all results right, bit for bit?)");

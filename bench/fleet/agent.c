@@ -181,7 +181,7 @@ static bool tell_part(struct agent *a, int i)
     if (!good && killed) snprintf(reason, sizeof reason, "it was killed by signal %d", WTERMSIG(child->wait_status));
     if (!good && !*reason) snprintf(reason, sizeof reason, "it ended with status %d", WEXITSTATUS(child->wait_status));
     json_t *message = el_json_of(EL_KEY("part", part->rank), EL_KEY("number", a->number), EL_KEY("ok", good),
-                                 EL_KEY("killed", killed), EL_KEY("reason", (const char *)reason), EL_KEY("port", a->port),
+                                 EL_KEY("killed", killed), EL_KEY("reason", (const char *)reason),
                                  EL_KEY("document", document ? document : json_null()));
     bool sent = el_fleet_send(&a->channel, message);
     json_decref(message);
@@ -217,7 +217,7 @@ static json_t *stuck(const struct agent *a)
 
 static bool beat(struct agent *a)
 {
-    json_t *message = el_json_of(EL_KEY("beat", a->number), EL_KEY("stuck", stuck(a)));
+    json_t *message = el_json_of(EL_KEY("beat", a->number), EL_KEY("stuck", stuck(a)), EL_KEY("port", a->port));
     bool sent = el_fleet_send(&a->channel, message);
     json_decref(message);
     return sent;
@@ -236,7 +236,7 @@ static bool begin_phase(struct agent *a, const json_t *run)
         if (start_worker(a, run, (int)i) != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
         a->n_parts++;
     }
-    return listen_again(a) == EL_OK;
+    return listen_again(a) == EL_OK && beat(a); /* with the new port */
 }
 
 /* false: it is over. */

@@ -54,7 +54,6 @@ static void take_links(const struct el_fleet_conductor *c, json_t *document)
 static void take_part(struct el_fleet_conductor *c, int agent, const json_t *message, const char *phase)
 {
     int rank = (int)el_json_whole(message, "part");
-    c->agents[agent].port = (int)el_json_whole(message, "port");
     for (int i = 0; i < c->n_devices; i++) {
         struct el_fleet_device_seen *device = &c->devices[i];
         if (device->in_phase != rank || device->agent != agent || device->part != EL_FLEET_RUNS) continue;
@@ -70,6 +69,7 @@ static void take_part(struct el_fleet_conductor *c, int agent, const json_t *mes
 
 static void take_beat(struct el_fleet_conductor *c, int agent, const json_t *message)
 {
+    c->agents[agent].port = (int)el_json_whole(message, "port");
     for (int i = 0; i < c->n_devices; i++) {
         if (c->devices[i].agent != agent) continue;
         c->devices[i].stuck = false;

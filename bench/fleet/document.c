@@ -20,6 +20,7 @@ struct judging {
     const struct el_options *options;
     json_t *gathered, *document, *hosts, *devices, *faults, *peers, *reasons;
     const json_t *baseline;
+    int *host_of; /* by rank */
     bool undecided;
 };
 
@@ -35,12 +36,15 @@ static json_t *host_named(const struct judging *j, const char *name)
     return NULL;
 }
 
-static int host_at(const struct judging *j, const json_t *device)
+/* By rank. */
+static void place_devices(struct judging *j)
 {
-    const json_t *agent = json_array_get(json_object_get(j->gathered, "agents"), (size_t)el_json_whole(device, "agent"));
-    EL_EACH(host, j->hosts)
-        if (el_json_is(host, "name", text_of(agent, "name"))) return (int)host_at.i;
-    return -1;
+    EL_EACH(device, j->devices) {
+        const json_t *agent = json_array_get(json_object_get(j->gathered, "agents"), (size_t)el_json_whole(device, "agent"));
+        j->host_of[device_at.i] = -1;
+        EL_EACH(host, j->hosts)
+            if (el_json_is(host, "name", text_of(agent, "name"))) j->host_of[device_at.i] = (int)host_at.i;
+    }
 }
 
 /* ---- hosts and devices ---- */
@@ -81,7 +85,7 @@ static json_t *step_rates(const struct judging *j, const json_t *device)
 static void put_devices(struct judging *j)
 {
     EL_EACH(device, j->devices) {
-        json_t *host = json_array_get(j->hosts, (size_t)host_at(j, device)), *figures = json_object();
+        json_t *host = json_array_get(j->hosts, (size_t)j->host_of[device_at.i]), *figures = json_object();
         const json_t *parts = json_object_get(device, "parts"), *by_itself = json_object_get(parts, "devices");
         const json_t *any = by_itself ? by_itself : json_object_get(parts, "links");
         for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++) {
@@ -100,7 +104,8 @@ static void put_devices(struct judging *j)
             json_object_get(host, "devices"),
             el_json_of(EL_KEY("rank", (int64_t)device_at.i), EL_KEY("name", text_of(device, "name")),
                        EL_KEY("uuid", el_json_filled(text_of(any, "uuid"))),
-                       EL_KEY("model", el_json_filled(text_of(any, "model"))), EL_KEY("figures", figures),
+                       EL_KEY("model", el_json_filled(text_of(any, "model"))),
+                       EL_KEY("granted_pct", el_json_number(by_itself, "granted_pct")), EL_KEY("figures", figures),
                        EL_KEY("reason", json_incref(json_object_get(device, "reason"))), EL_KEY("wrong", json_null())));
     }
 }
@@ -210,42 +215,42 @@ static void judge_devices(struct judging *j)
 
 /* ---- links ---- */
 
-/* Rates of a host pair by repeat: all its devices together. */
-static size_t sum_repeats(const struct judging *j, int from, int to, double *sums, size_t most, double *latency_p)
+/* Rates between hosts by repeat, of all their devices together: sums[(from * n + to) * repeats + repeat]. */
+struct matrix {
+    size_t n, repeats;
+    double *sums, *latency_us, *rates, *sds;
+};
+
+static void add_up(const struct judging *j, const struct matrix *m)
 {
-    size_t n = 0;
-    *latency_p = NAN;
+    for (size_t i = 0; i < m->n * m->n; i++) m->latency_us[i] = m->rates[i] = m->sds[i] = NAN;
     EL_EACH(device, j->devices) {
-        if (host_at(j, device) != from) continue;
+        int from = j->host_of[device_at.i];
         EL_EACH(link, el_json_at(device, "parts.links.links")) {
-            const json_t *other = json_array_get(j->devices, (size_t)el_json_whole(link, "to"));
-            const json_t *rates = json_object_get(link, "gb_per_s");
-            if (json_is_true(json_object_get(link, "within")) || !other || host_at(j, other) != to) continue;
-            *latency_p = el_json_number(link, "latency_us");
-            EL_EACH(rate, rates) {
-                if (rate_at.i >= most) continue;
-                sums[rate_at.i] += json_number_value(rate);
-                if (rate_at.i + 1 > n) n = rate_at.i + 1;
-            }
+            size_t other = (size_t)el_json_whole(link, "to");
+            if (json_is_true(json_object_get(link, "within")) || other >= json_array_size(j->devices) || from < 0) continue;
+            size_t at = (size_t)from * m->n + (size_t)j->host_of[other];
+            m->latency_us[at] = el_json_number(link, "latency_us");
+            EL_EACH(rate, json_object_get(link, "gb_per_s"))
+                if (rate_at.i < m->repeats) m->sums[at * m->repeats + rate_at.i] += json_number_value(rate);
         }
     }
-    return n;
 }
 
-static void put_link(struct judging *j, int from, int to, double *rate_p, double *sd_p)
+static void put_link(struct judging *j, const struct matrix *m, size_t from, size_t to)
 {
-    enum { MOST = 1000 };
-    double sums[MOST] = {0}, logs[MOST], latency;
-    size_t n = sum_repeats(j, from, to, sums, MOST, &latency);
-    *rate_p = *sd_p = NAN;
+    size_t at = from * m->n + to, n = 0;
+    double *sums = m->sums + at * m->repeats, sd;
+    while (n < m->repeats && sums[n] > 0) n++;
     if (n == 0) return;
-    *rate_p = el_stats_median(sums, n);
-    for (size_t i = 0; i < n; i++) logs[i] = log(sums[i]);
-    *sd_p = n > 1 ? el_stats_stddev(logs, n) / sqrt((double)n) : 0;
+    m->rates[at] = el_stats_median(sums, n);
+    for (size_t i = 0; i < n; i++) sums[i] = log(sums[i]);
+    sd = n > 1 ? el_stats_stddev(sums, n) : 0;
+    m->sds[at] = sd / sqrt((double)n);
     json_array_append_new(json_object_get(j->document, "links"),
-                          el_json_of(EL_KEY("from", from), EL_KEY("to", to), EL_KEY("gb_per_s", *rate_p),
-                                     EL_KEY("sd_pct", n > 1 ? 100 * el_stats_stddev(logs, n) : NAN),
-                                     EL_KEY("latency_us", latency)));
+                          el_json_of(EL_KEY("from", (int64_t)from), EL_KEY("to", (int64_t)to), EL_KEY("gb_per_s", m->rates[at]),
+                                     EL_KEY("sd_pct", n > 1 ? 100 * sd : (double)NAN),
+                                     EL_KEY("latency_us", m->latency_us[at])));
 }
 
 static void put_fault(struct judging *j, const char *kind, double slower, json_t *names)
@@ -290,32 +295,44 @@ static int *groups_of(const struct judging *j)
     return NULL;
 }
 
-static void judge_links(struct judging *j)
+static void judge_matrix(struct judging *j, const struct matrix *m)
 {
-    size_t n = json_array_size(j->hosts);
-    double *rates = calloc(n * n + 1, sizeof *rates), *sds = calloc(n * n + 1, sizeof *sds);
-    int *part = calloc(n + 1, sizeof *part), *group = groups_of(j);
+    int *part = calloc(m->n + 1, sizeof *part), *group = groups_of(j);
     struct el_fleet_link_fault *faults = calloc(EL_FLEET_FAULTS_MAX, sizeof *faults);
     struct el_fleet_peers peers;
-    if (rates && sds && part && faults && n > 1) {
-        for (size_t a = 0; a < n; a++)
-            for (size_t b = 0; b < n; b++) put_link(j, (int)a, (int)b, &rates[a * n + b], &sds[a * n + b]);
-        const struct el_fleet_links links = {.n = (int)n, .rates = rates, .sds = sds, .group = group};
+    if (part && faults) {
+        const struct el_fleet_links links = {.n = (int)m->n, .rates = m->rates, .sds = m->sds, .group = group};
         int found = el_fleet_judge_links(&links, EL_FLEET_ALPHA / EL_FLEET_FIGURES, faults, part, &peers);
         for (int i = 0; i < found; i++) put_link_fault(j, &faults[i], part);
         el_json_put(j->peers, "links",
-                    el_json_of(EL_KEY("peers", (int64_t)n), EL_KEY("centre", 1e9 * peers.centre),
+                    el_json_of(EL_KEY("peers", (int64_t)m->n), EL_KEY("centre", 1e9 * peers.centre),
                                EL_KEY("sd_pct", 100 * peers.sd), EL_KEY("detects_pct", 100 * peers.detects),
                                EL_KEY("few", peers.few)));
-        if (n == 2 && !j->baseline) cannot_tell(j, "links", "two hosts cannot tell whose is slow: give --baseline");
-        if (n > 2 && !(peers.detects <= DETECTS_MOST) && json_array_size(json_object_get(j->document, "links")))
-            cannot_tell(j, "links", DIFFER);
+        bool any = json_array_size(json_object_get(j->document, "links")) > 0;
+        if (m->n == 2 && !j->baseline) cannot_tell(j, "links", "two hosts cannot tell whose is slow: give --baseline");
+        if (m->n > 2 && any && !(peers.detects <= DETECTS_MOST)) cannot_tell(j, "links", DIFFER);
     }
-    free(rates);
-    free(sds);
     free(part);
     free(group);
     free(faults);
+}
+
+static void judge_links(struct judging *j)
+{
+    struct matrix m = {.n = json_array_size(j->hosts), .repeats = (size_t)j->options->repeats};
+    size_t cells = m.n * m.n + 1;
+    m.sums = calloc(cells * m.repeats, sizeof *m.sums);
+    m.latency_us = calloc(3 * cells, sizeof *m.latency_us);
+    if (m.sums && m.latency_us && m.n > 1) {
+        m.rates = m.latency_us + cells;
+        m.sds = m.rates + cells;
+        add_up(j, &m);
+        for (size_t from = 0; from < m.n; from++)
+            for (size_t to = 0; to < m.n; to++) put_link(j, &m, from, to);
+        judge_matrix(j, &m);
+    }
+    free(m.sums);
+    free(m.latency_us);
 }
 
 static void judge_losses(struct judging *j)
@@ -327,7 +344,7 @@ static void judge_losses(struct judging *j)
         EL_EACH(device, j->devices) {
             const json_t *links = el_json_at(device, "parts.links");
             double share = el_json_number(links, "retransmitted") / el_json_number(links, "segments");
-            if (host_at(j, device) == (int)h && share >= 0) shares[h] = share;
+            if (j->host_of[device_at.i] == (int)h && share >= 0) shares[h] = share;
         }
         el_json_put_real(json_array_get(j->hosts, h), "retransmitted_pct", 100 * shares[h]);
         if (!isnan(shares[h])) some[known++] = shares[h];
@@ -351,7 +368,7 @@ static void judge_losses(struct judging *j)
 static void judge_wrong(struct judging *j)
 {
     EL_EACH(device, j->devices) {
-        json_t *wrong = el_json_at(device, "parts.soak.wrong"), *host = json_array_get(j->hosts, (size_t)host_at(j, device));
+        json_t *wrong = el_json_at(device, "parts.soak.wrong"), *host = json_array_get(j->hosts, (size_t)j->host_of[device_at.i]);
         if (!json_is_object(wrong)) continue;
         EL_EACH(row, json_object_get(host, "devices"))
             if (el_json_whole(row, "rank") == (int64_t)device_at.i) json_object_set(row, "wrong", wrong);
@@ -523,6 +540,12 @@ static void put_all_reduce(struct judging *j)
     el_json_put(j->document, "all_reduce", json_null());
 }
 
+static void put_rounds(struct judging *j)
+{
+    int64_t rounds = el_json_whole(j->gathered, "rounds"), of = el_fleet_rounds((int)json_array_size(j->hosts));
+    el_json_put(j->document, "rounds", el_json_of(EL_KEY("between", rounds), EL_KEY("of", of)));
+}
+
 enum el_status el_fleet_document(const struct el_options *options, json_t *gathered, const json_t *baseline,
                                  json_t **document_p)
 {
@@ -538,21 +561,25 @@ enum el_status el_fleet_document(const struct el_options *options, json_t *gathe
     el_options_command_line(EL_CMD_FLEET, options, command, sizeof command);
     j.document = el_json_of(EL_KEY("schema", EL_FLEET_SCHEMA), EL_KEY("kind", "fleet"), EL_KEY("command", (const char *)command),
                             EL_KEY("environment", el_environment()), EL_KEY("repeats", options->repeats),
-                            EL_KEY("rounds", json_incref(json_object_get(gathered, "rounds"))),
-                            EL_KEY("simulated", json_is_true(json_object_get(gathered, "simulated"))),
+                            EL_KEY("simulated", json_boolean(json_is_true(json_object_get(gathered, "simulated")))),
                             EL_KEY("hosts", j.hosts), EL_KEY("links", json_array()), EL_KEY("faults", j.faults),
                             EL_KEY("peers", j.peers), EL_KEY("reasons", j.reasons),
                             EL_KEY("phases", json_incref(json_object_get(gathered, "phases"))));
     take_step(&j);
     put_hosts(&j);
+    j.host_of = calloc(json_array_size(j.devices) + 1, sizeof *j.host_of);
+    if (!j.host_of) return el_fail_errno("fleet");
+    place_devices(&j);
     put_devices(&j);
     put_all_reduce(&j);
+    put_rounds(&j);
     judge_devices(&j);
     judge_links(&j);
     judge_losses(&j);
     judge_wrong(&j);
     if (baseline) compare_with_baseline(&j);
     conclude(&j);
+    free(j.host_of);
     json_decref(gathered);
     *document_p = j.document;
     return EL_OK;

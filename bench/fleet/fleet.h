@@ -15,12 +15,12 @@
  * DIR/fleet.json: {"schema", "kind": "fleet", "command", "environment", "repeats", "seconds", "exit_status", "verdict":
  * "good|bad|undecided", "reasons": [text], "hosts": [host], "links": [link], "faults": [fault], "peers": {figure:
  * {"peers", "centre", "sd_pct", "detects_pct", "few"}}, "all_reduce": {"bytes", "busbw_gb_per_s": [a repeat]} or null,
- * "step": {"step_ms": [...]} or null, "rounds": {"between", "of", "within", "bytes"}, "soak": {"steps", "passes"} or
+ * "step": {"step_ms": [...]} or null, "rounds": {"between" (hosts), "of" (all)}, "soak": {"steps", "passes_at_least"} or
  * null, "phases": [{"name", "seconds", "reason"}]}.
  *
  * A host: {"name", "boot", "ranks": [rank], "state": "measured|lost|absent", "reason", "verdict":
  * "good|bad|undecided|lost|absent", "slower_pct" (of its worst figure), "worst" (its name), "retransmitted_pct",
- * "devices": [{"rank", "name", "uuid", "model", "figures": {figure: {"rates": [...], "median", "slower_pct", "bad"}},
+ * "devices": [{"rank", "name", "uuid", "model", "granted_pct", "figures": {figure: {"rates": [...], "median", "slower_pct", "bad"}},
  * "reason", "wrong": null or {"op", "element", "is", "was", "step"}}]}.
  * A link: {"from", "to" (hosts by place), "gb_per_s" (median, of all devices together), "sd_pct", "latency_us"}.
  * A fault: {"kind": "host|sends|receives|pair|one_way|switch|loss", "hosts": [name], "slower_pct"}. */
@@ -55,7 +55,7 @@ struct el_fleet_rank {
     const int *hosts;
     double wrong; /* injected */
 };
-/* devices.c: {"products": [rate], "memory", "copies"}. New references. */
+/* devices.c: {"products": [rate], "memory", "copies", "granted_pct": of a CPU core's time}. New references. */
 enum el_status el_fleet_measure_device(struct el_fleet_rank *rank, json_t **document_p);
 /* pairs.c: {"links": [{"to", "within", "gb_per_s": [rate], "latency_us"}], "all_reduce": {"bytes", "s": [...]},
  * "bytes", "retransmitted", "segments"}. Collective. */

@@ -19,7 +19,7 @@ struct work {
     double *logs, *some; /* [n * n] */
     double *sends, *receives;
     struct el_fleet_unit *units; /* [n * n] */
-    int *part;
+    int *part, *sizes; /* [n]; of the part with this number */
     bool *bad_sends, *bad_receives;
     struct el_fleet_link_fault *faults;
     int n_faults;
@@ -57,13 +57,6 @@ static int root(const struct work *w, int i)
     return i;
 }
 
-static int size_of(const struct work *w, int part)
-{
-    int n = 0;
-    for (int i = 0; i < w->links->n; i++) n += w->part[i] == part;
-    return n;
-}
-
 static void find_parts(struct work *w, double fast)
 {
     int n = w->links->n;
@@ -76,11 +69,12 @@ static void find_parts(struct work *w, double fast)
             if (told || (quick && !apart)) w->part[root(w, b)] = root(w, a);
         }
     for (int i = 0; i < n; i++) w->part[i] = root(w, i);
+    for (int i = 0; i < n; i++) w->sizes[w->part[i]]++;
 }
 
 static bool crosses(const struct work *w, int a, int b)
 {
-    return w->part[a] != w->part[b] && size_of(w, w->part[a]) > 1 && size_of(w, w->part[b]) > 1;
+    return w->part[a] != w->part[b] && w->sizes[w->part[a]] > 1 && w->sizes[w->part[b]] > 1;
 }
 
 static double median_log(struct work *w, bool crossing)
@@ -98,7 +92,7 @@ static void judge_parts(struct work *w)
     double apart = median_log(w, true) - median_log(w, false);
     int largest = 0;
     for (int i = 1; i < w->links->n; i++)
-        if (size_of(w, w->part[i]) > size_of(w, w->part[largest])) largest = i;
+        if (w->sizes[w->part[i]] > w->sizes[w->part[largest]]) largest = i;
     if (isnan(apart)) return;
     for (int a = 0; a < w->links->n; a++)
         for (int b = 0; b < w->links->n; b++)
@@ -265,10 +259,11 @@ int el_fleet_judge_links(const struct el_fleet_links *links, double alpha,
                      .units = calloc(all, sizeof *w.units),
                      .bad_sends = calloc(2 * n + 1, sizeof(bool)),
                      .part = part,
+                     .sizes = calloc(n + 1, sizeof(int)),
                      .faults = faults};
     double *slower = calloc(2 * n + 1, sizeof *slower);
     *peers_p = (struct el_fleet_peers){.centre = NAN, .sd = NAN, .detects = NAN};
-    if (w.logs && w.some && w.sends && w.units && w.bad_sends && slower && n > 1) {
+    if (w.logs && w.some && w.sends && w.units && w.bad_sends && w.sizes && slower && n > 1) {
         double fast = upper_quartile(&w);
         w.receives = w.sends + n;
         w.bad_receives = w.bad_sends + n;
@@ -293,6 +288,7 @@ int el_fleet_judge_links(const struct el_fleet_links *links, double alpha,
     free(w.sends);
     free(w.units);
     free(w.bad_sends);
+    free(w.sizes);
     free(slower);
     return w.n_faults;
 }

@@ -9,7 +9,7 @@
 #include "bench/fleet/fleet.h"
 #include "bench/stats/stats.h"
 
-enum { NAMES_BYTES = 400 };
+enum { NAMES_BYTES = 400, GRANTED_PCT = 90 };
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -140,7 +140,8 @@ static void say_fault(const json_t *fault, FILE *out)
     if (!strcmp(kind, "host"))
         EL_ITEM(out, "%s: all its links, both ways, are %.0f %% slower than the others'.", names, slower);
     else if (!strcmp(kind, "sends") || !strcmp(kind, "receives"))
-        EL_ITEM(out, "%s: what it %s is %.0f %% slower than the others', to and from all hosts alike.", names, kind, slower);
+        EL_ITEM(out, "%s: what it %s is %.0f %% slower than the others', %s all hosts alike.", names, kind, slower,
+                !strcmp(kind, "sends") ? "to" : "from");
     else if (!strcmp(kind, "pair"))
         EL_ITEM(out, "%s: this pair is %.0f %% slower than other pairs of the same hosts, both ways.", names, slower);
     else if (!strcmp(kind, "one_way"))
@@ -158,7 +159,10 @@ static void say_device(const json_t *host, const json_t *device, FILE *out)
 {
     const json_t *wrong = json_object_get(device, "wrong");
     const char *uuid = text_of(device, "uuid"), *name = text_of(device, "name");
-    char label[200], texts[2][EL_FIGURE_BYTES];
+    char label[200], text[EL_FIGURE_BYTES], granted[80] = "";
+    double had_pct = el_json_number(device, "granted_pct");
+    if (had_pct < GRANTED_PCT)
+        snprintf(granted, sizeof granted, "; it had its core for %.0f %% of the time: a quota, or other programs", had_pct);
     snprintf(label, sizeof label, "%s, %s%s%s%s", text_of(host, "name"), name, *uuid ? " (" : "", uuid, *uuid ? ")" : "");
     for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++) {
         const struct el_fleet_figure *row = &el_fleet_figures[f];
@@ -166,9 +170,9 @@ static void say_device(const json_t *host, const json_t *device, FILE *out)
         double slower = el_json_number(figure, "slower_pct"), then = el_json_number(figure, "slower_than_baseline_pct");
         if (!json_is_true(json_object_get(figure, "bad"))) continue;
         bool of_then = !(slower > 0) || then > slower;
-        EL_ITEM(out, "%s: %s %.0f %% slower than %s (%s %s).", label, row->name, of_then ? then : slower,
-                of_then ? "in the baseline" : "its peers", el_text_figure(el_json_number(figure, "median") * row->scale, texts[0]),
-                row->unit);
+        EL_ITEM(out, "%s: %s %.0f %% slower than %s (%s %s)%s.", label, row->name, of_then ? then : slower,
+                of_then ? "in the baseline" : "its peers", el_text_figure(el_json_number(figure, "median") * row->scale, text),
+                row->unit, f < 3 ? granted : "");
     }
     if (*text_of(device, "reason")) EL_ITEM(out, "%s: %s.", label, text_of(device, "reason"));
     if (!json_is_object(wrong)) return;
@@ -225,6 +229,9 @@ void el_fleet_print(const json_t *document, FILE *out)
         EL_SAY(out, "All-reduce of 16 MiB by all: busbw %s GB/s (%s).", el_text_figure(el_stats_median(rates, n), text),
                el_json_text(document, "all_reduce.backend", "?"));
     free(rates);
+    double rounds = el_json_number(document, "rounds.between"), of = el_json_number(document, "rounds.of");
+    if (rounds < of && json_array_size(json_object_get(document, "links")))
+        EL_SAY(out, "Links: %.0f of %.0f rounds, so %.0f %% of the pairs of hosts; --budget has more.", rounds, of, 100 * rounds / of);
     double steps = el_json_number(document, "soak.steps");
     if (steps > 0) EL_SAY(out, "Soak: %.0f steps replayed, what every op wrote compared bit for bit.", steps);
     say_peers(document, out);

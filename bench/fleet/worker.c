@@ -34,10 +34,10 @@ static enum el_status resolve_step(const struct el_fleet_rank *rank, struct el_t
     bool gpu = el_backend_facts(rank->options->devices[0].backend).gpu;
     char text[320], *words[ARGUMENTS_MAX] = {text}, *rest = text;
     struct el_options options;
-    int n = 0, width = gpu ? 4096 : 768;
+    int n = 0, width = gpu ? 4096 : 512;
     snprintf(text, sizeof text,
              "run --mode ddp --model mlp --features %d --hidden %d,%d --classes 10 --data dummy --batch %d --comm %s "
-             "--steps 5 --warmup 2 --min-time 0.2 --control none --devices %d",
+             "--steps 4 --warmup 1 --min-time 0.1 --control none --devices %d",
              width, width, width, rank->n * (gpu ? 1024 : 32), rank->options->comm, rank->n);
     while ((words[n] = strsep(&rest, " "))) n++;
     el_options_defaults(EL_CMD_RUN, &options);

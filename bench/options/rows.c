@@ -265,7 +265,7 @@ static const struct el_option_row before_sizes[] = {
      "or 1)"},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
      "GPUs: as f32, with matrix products in TF32 (10-bit mantissa)", CHOICES("off|on"), DEFAULT("off")},
-    {TRAINING, "seed", "N", AT(SEED, train.seed), COMPARE | RUN | RECOVER | REGRESS | SCALE | IMBALANCE | EXPLAIN,
+    {TRAINING, "seed", "N", AT(SEED, train.seed), COMPARE | RUN | RECOVER | REGRESS | SCALE | IMBALANCE | EXPLAIN | FLEET,
      "random seed: weights, dropout, shuffling, synthetic data, order of trials", DEFAULT("1"),
      RANGE(0, 9.2e18)}, /* JSON's integers are signed */
 };
@@ -436,6 +436,8 @@ static const struct el_option_row rows_after[] = {
     {MEASURING, "costs", "DIRS", AT(TEXT, costs), OF_TRIALS,
      "sim devices: folders with measured times, comma-separated: of 'evenload comm' (collectives, messages) and of "
      "'run --mode single' (kernels), also with --beside"},
+    {MEASURING, "machine", "FILE", AT(TEXT, machine), FLEET,
+     "the machine of simulated hosts: a file of 'evenload machine', or h100-sxm, a100-sxm, v100-sxm2, v100-pcie"},
     {MEASURING, "machine", "FILE", AT(TEXT, machine), PLAN,
      "the machine whose devices are planned with: a file of 'evenload machine', or h100-sxm (the default), a100-sxm, "
      "v100-sxm2, v100-pcie (data sheets); none: without steps, ordered by bytes sent"},
@@ -457,7 +459,7 @@ static const struct el_option_row rows_after[] = {
      "device has come, for --elastic)"},
     {MEASURING, "inject", "LIST", AT(TEXT, inject), FLEET,
      "wrong=RANK:X: X is added to a number of one op's result in each step of this rank's soak; of simulated hosts "
-     "straggler=POS:RATIO, and link=A-B:RATIO (what A sends to B; A or B may be *)"},
+     "straggler=HOST:RATIO, link=A-B:RATIO (what A sends to B; A or B may be *) and noise=PCT of each sample"},
     {MEASURING, "interval", "MS", AT(REAL, interval_ms), WATCH,
      "time between samples of CPU time and memory; longer if sampling would take over 0.4 % of a core", DEFAULT("100"),
      RANGE(10, 60000)},
