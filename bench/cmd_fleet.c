@@ -71,6 +71,7 @@ static void say_next(const struct el_options *options, const json_t *document)
     bool bad = el_json_is(document, "verdict", "bad");
     fputc('\n', stdout);
     if (!el_option_given(options, "devices")) next.n_devices = 0;
+    if (!el_option_given(options, "rounds")) next.fleet.rounds = 0;
     if (options->fleet.soak_s == 0 && !json_is_true(json_object_get(document, "simulated"))) {
         next.fleet.soak_s = 600;
         el_say_next(EL_CMD_FLEET, &next, bad ? "    (are its results right, too?)" : "    (are all results right, bit for bit?)");

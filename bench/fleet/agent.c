@@ -17,12 +17,13 @@
 #include "runtime/comm/tcp/socket.h"
 #include "runtime/launch/children.h"
 
-enum { LOOK_MS = 50, BEAT_NS = 1000000000, WORDS_MAX = 32, SPECS = 16, VARIABLES = 12, REASON_BYTES = 400 };
+enum { LOOK_MS = 50, BEAT_NS = 1000000000, WORDS_MAX = 32, SPECS = 16, VARIABLES = 12, REASON_BYTES = 400, STUCK_BEATS = 3 };
 
 struct part {
     int rank; /* in the phase */
     char result[EL_PATH_BYTES], log[EL_PATH_BYTES];
     bool told;
+    int stuck; /* beats in a row */
 };
 
 struct agent {
@@ -202,15 +203,16 @@ static void stop_workers(struct agent *a)
     a->n_parts = 0;
 }
 
-/* Ranks whose processes have been stopped, or cannot be ended. */
-static json_t *stuck(const struct agent *a)
+/* Ranks whose processes have been stopped, or are in a call of the kernel, at several beats in a row. */
+static json_t *stuck(struct agent *a)
 {
     json_t *ranks = json_array();
     for (int i = 0; i < a->n_parts; i++) {
         char path[64], line[512];
         snprintf(path, sizeof path, "/proc/%d/stat", (int)a->children[i].pid);
         const char *after = !a->children[i].ended && el_file_line(path, "", line, sizeof line) ? strrchr(line, ')') : NULL;
-        if (after && (after[2] == 'T' || after[2] == 'D')) json_array_append_new(ranks, json_integer(a->parts[i].rank));
+        a->parts[i].stuck = after && (after[2] == 'T' || after[2] == 'D') ? a->parts[i].stuck + 1 : 0;
+        if (a->parts[i].stuck >= STUCK_BEATS) json_array_append_new(ranks, json_integer(a->parts[i].rank));
     }
     return ranks;
 }

@@ -23,15 +23,29 @@ static double critical(size_t n, double alpha)
 }
 
 struct sample {
-    double *x; /* the logarithms, ascending */
+    double *x;             /* the logarithms less their middle, ascending */
+    double *sums, *powers; /* of those before this one: x, x * x */
+    double middle;
     size_t low, high;
 };
 
+static void sum_up(struct sample *sample)
+{
+    el_stats_sort(sample->x, sample->high);
+    sample->middle = sample->x[sample->high / 2];
+    for (size_t i = 0; i < sample->high; i++) {
+        double x = sample->x[i] -= sample->middle;
+        sample->sums[i + 1] = sample->sums[i] + x;
+        sample->powers[i + 1] = sample->powers[i] + x * x;
+    }
+}
+
 static void moments(const struct sample *sample, double *mean_p, double *sd_p)
 {
-    size_t n = sample->high - sample->low;
-    *mean_p = el_stats_mean(sample->x + sample->low, n);
-    *sd_p = el_stats_stddev(sample->x + sample->low, n);
+    double n = (double)(sample->high - sample->low);
+    *mean_p = (sample->sums[sample->high] - sample->sums[sample->low]) / n;
+    double rest = sample->powers[sample->high] - sample->powers[sample->low] - n * *mean_p * *mean_p;
+    *sd_p = n > 1 ? sqrt(fmax(rest, 0) / (n - 1)) : NAN;
 }
 
 /* Takes away the most extreme one, on either side; returns its Studentized deviate. */
@@ -89,6 +103,7 @@ static void mark(struct el_fleet_unit *unit, double centre, double floor)
 static void judge_few(struct el_fleet_unit *units, size_t n, double *x, struct el_fleet_peers *peers)
 {
     double worst_sd = 0;
+    peers->centre = exp(el_stats_median(x, peers->n));
     for (size_t i = 0; i < n; i++) {
         size_t others = 0;
         for (size_t k = 0; k < n; k++)
@@ -106,7 +121,7 @@ static void judge_few(struct el_fleet_unit *units, size_t n, double *x, struct e
 void el_fleet_judge(struct el_fleet_unit *units, size_t n, const struct el_fleet_rule *rule,
                     struct el_fleet_peers *peers_p)
 {
-    struct sample all = {.x = calloc(n + 1, sizeof(double))};
+    struct sample all = {.x = calloc(3 * n + 3, sizeof(double))};
     struct el_fleet_peers peers = {.centre = NAN, .sd = NAN, .detects = NAN};
     for (size_t i = 0; i < n; i++) {
         units[i].bad = units[i].fast = false;
@@ -116,21 +131,23 @@ void el_fleet_judge(struct el_fleet_unit *units, size_t n, const struct el_fleet
     }
     peers.n = all.high;
     peers.few = peers.n < EL_FLEET_PEERS_MIN;
-    if (peers.n > 0) {
-        el_stats_sort(all.x, all.high);
-        struct sample kept = peers.few ? all : without_outliers(all, rule->alpha);
+    if (peers.few && peers.n > 0) judge_few(units, n, all.x, &peers);
+    if (!peers.few) {
+        all.sums = all.x + n + 1;
+        all.powers = all.sums + n + 1;
+        sum_up(&all);
+        struct sample kept = without_outliers(all, rule->alpha);
         double mean;
         moments(&kept, &mean, &peers.sd);
-        peers.centre = exp(peers.few ? el_stats_median(all.x, all.high) : mean);
-        if (!peers.few) peers.detects = detected(peers.sd, kept.high - kept.low, rule->alpha, rule->floor);
-        for (size_t i = 0; i < n && !peers.few; i++) {
-            double x = log(units[i].median);
+        peers.centre = exp(mean + all.middle);
+        peers.detects = detected(peers.sd, kept.high - kept.low, rule->alpha, rule->floor);
+        for (size_t i = 0; i < n; i++) {
+            double x = log(units[i].median) - all.middle;
             if (isnan(units[i].median)) continue;
             units[i].deviation = x - mean;
-            if (x < kept.x[kept.low]) mark(&units[i], mean, rule->floor);
+            if (x < kept.x[kept.low]) mark(&units[i], mean + all.middle, rule->floor);
             units[i].fast = x > kept.x[kept.high - 1] && -el_fleet_slower(units[i].deviation) > rule->floor;
         }
-        if (peers.few) judge_few(units, n, all.x, &peers);
     }
     free(all.x);
     *peers_p = peers;

@@ -9,7 +9,7 @@
 #include "bench/fleet/fleet.h"
 #include "bench/stats/stats.h"
 
-enum { NAMES_BYTES = 400, GRANTED_PCT = 90 };
+enum { NAMES_BYTES = 400, GRANTED_PCT = 90, ROWS_MOST = 40 };
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -115,12 +115,17 @@ static void print_table(const json_t *document, FILE *out)
 {
     const struct el_table table = {.columns = columns, .context = document, .out = out};
     const json_t *hosts = json_object_get(document, "hosts");
+    size_t n = json_array_size(hosts), left = 0;
     el_table_heads(&table, EL_TABLE_BOLD);
     EL_EACH(at, json_object_get(document, "order")) {
         const json_t *host = json_array_get(hosts, (size_t)json_integer_value(at));
         bool bad = !el_json_is(host, "verdict", "good") && !el_json_is(host, "verdict", "undecided");
-        el_table_row(&table, bad ? EL_TABLE_RED : EL_TABLE_PLAIN, host);
+        if (bad || at_at.i < ROWS_MOST || n <= ROWS_MOST + 1)
+            el_table_row(&table, bad ? EL_TABLE_RED : EL_TABLE_PLAIN, host);
+        else
+            left++;
     }
+    if (left) fprintf(out, "and %zu more; all are in fleet.csv\n", left);
     fputs("memory, copies, sends and receives: GB/s; of a host its slowest device, and the median of its links\n", out);
 }
 

@@ -253,7 +253,7 @@ enum el_status el_fleet_simulate(struct el_options *options, json_t **gathered_p
     free(f.devices);
     free(f.links);
     json_t *gathered = el_json_of(EL_KEY("agents", agents), EL_KEY("devices", devices), EL_KEY("phases", phases),
-                                  EL_KEY("simulated", true), EL_KEY("rounds", options->fleet.rounds));
+                                  EL_KEY("simulated", json_true()), EL_KEY("rounds", options->fleet.rounds));
     if (status == EL_OK)
         *gathered_p = gathered;
     else
