@@ -87,6 +87,8 @@ static enum el_status show(const struct el_options *options, const struct el_sto
     json_t *document = NULL;
     enum el_status status = el_fleet_document(options, gathered, baseline, &document);
     if (status == EL_OK) status = el_printed_show("fleet", options, store->dir, document);
+    if (status == EL_OK && !json_is_true(json_object_get(document, "simulated")))
+        status = el_fleet_save_sessions(document, store->dir);
     if (status == EL_OK && options->fleet.prometheus[0])
         status = el_write_file(options->fleet.prometheus, el_fleet_prometheus, document);
     if (status == EL_OK && !options->json) say_next(options, document);

@@ -90,11 +90,14 @@ static void put_devices(struct judging *j)
         const json_t *any = by_itself ? by_itself : json_object_get(parts, "links");
         for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++) {
             const char *key = el_fleet_figures[f].key;
+            char again[64];
+            snprintf(again, sizeof again, "again.%s", key);
             json_t *rates = strcmp(key, "step") ? json_incref(json_object_get(by_itself, key)) : step_rates(j, device);
             double *values = NULL;
             size_t n = el_json_numbers(rates, &values);
             el_json_put(figures, key,
                         el_json_of(EL_KEY("rates", rates ? rates : json_array()),
+                                   EL_KEY("again", json_incref(el_json_at(parts, again))),
                                    EL_KEY("median", n ? el_stats_median(values, n) : NAN), EL_KEY("slower_pct", (double)NAN),
                                    EL_KEY("bad", false)));
             free(values);
@@ -105,6 +108,7 @@ static void put_devices(struct judging *j)
             el_json_of(EL_KEY("rank", (int64_t)device_at.i), EL_KEY("name", text_of(device, "name")),
                        EL_KEY("uuid", el_json_filled(text_of(any, "uuid"))),
                        EL_KEY("model", el_json_filled(text_of(any, "model"))),
+                       EL_KEY("core", el_json_count(el_json_whole(by_itself, "core"))),
                        EL_KEY("granted_pct", el_json_number(by_itself, "granted_pct")), EL_KEY("figures", figures),
                        EL_KEY("reason", json_incref(json_object_get(device, "reason"))), EL_KEY("wrong", json_null())));
     }
@@ -132,49 +136,75 @@ static void cannot_tell(struct judging *j, const char *figure, const char *why)
     json_array_append_new(j->reasons, json_string(text));
 }
 
+static void put_peers(struct judging *j, const struct el_fleet_figure *figure, const struct el_fleet_peers *peers, size_t n)
+{
+    bool told = !isnan(peers->detects) && peers->detects <= DETECTS_MOST;
+    el_json_put(j->peers, figure->key,
+                el_json_of(EL_KEY("peers", (int64_t)n), EL_KEY("centre", peers->centre), EL_KEY("sd_pct", 100 * peers->sd),
+                           EL_KEY("detects_pct", 100 * peers->detects), EL_KEY("few", peers->few)));
+    if (told || j->baseline) return;
+    cannot_tell(j, figure->name,
+                n < 3 ? "fewer than three devices of a kind cannot tell which is slow: give --baseline" : DIFFER);
+}
+
 struct judged {
     json_t *host, *figure;
-    const json_t *device;
 };
+
+/* Of the first measurement, or of the one that was made because a device was slow: bad is what both times stands out. */
+static size_t gather_units(const struct judging *j, const char *rates_key, const char *key, const char *model,
+                           struct el_fleet_unit *units, struct judged *rows, double **values)
+{
+    size_t n = 0;
+    EL_EACH(host, j->hosts)
+        EL_EACH(device, json_object_get(host, "devices")) {
+            json_t *row = json_object_get(json_object_get(device, "figures"), key);
+            if (strcmp(text_of(device, "model"), model)) continue;
+            size_t k = el_json_numbers(json_object_get(row, rates_key), &values[n]);
+            if (k == 0) continue;
+            units[n] = (struct el_fleet_unit){.rates = values[n], .n = k};
+            rows[n++] = (struct judged){host, row};
+        }
+    return n;
+}
 
 /* One figure of all devices of one model. */
 static void judge_kind(struct judging *j, const struct el_fleet_figure *figure, const char *model)
 {
+    enum { TIMES = 2 };
+    static const char *const times[TIMES] = {"rates", "again"};
     const struct el_fleet_rule rule = {EL_FLEET_ALPHA / EL_FLEET_FIGURES, j->options->fleet.floor_pct / 100};
-    size_t most = json_array_size(j->devices), n = 0;
+    size_t most = json_array_size(j->devices);
     struct el_fleet_unit *units = calloc(most + 1, sizeof *units);
     struct judged *rows = calloc(most + 1, sizeof *rows);
     double **values = calloc(most + 1, sizeof *values);
-    struct el_fleet_peers peers;
-    EL_EACH(host, j->hosts)
-        EL_EACH(device, json_object_get(host, "devices")) {
-            json_t *row = json_object_get(json_object_get(device, "figures"), figure->key);
-            if (!units || !rows || !values || strcmp(text_of(device, "model"), model)) continue;
-            size_t k = el_json_numbers(json_object_get(row, "rates"), &values[n]);
-            if (k == 0) continue;
-            units[n] = (struct el_fleet_unit){.rates = values[n], .n = k};
-            rows[n++] = (struct judged){host, row, device};
-        }
-    if (n > 0) {
+    for (int time = 0; time < TIMES && units && rows && values; time++) {
+        struct el_fleet_peers peers;
+        size_t n = gather_units(j, times[time], figure->key, model, units, rows, values);
+        if (n == 0) continue;
         el_fleet_judge(units, n, &rule, &peers);
         for (size_t i = 0; i < n; i++) {
+            bool before = time == 0 || json_is_true(json_object_get(rows[i].figure, "bad"));
             el_json_put_all(rows[i].figure, EL_KEY("slower_pct", 100 * el_fleet_slower(units[i].deviation)),
-                            EL_KEY("bad", units[i].bad), EL_KEY("fast", units[i].fast));
-            if (units[i].bad) accuse(j, rows[i].host, el_fleet_slower(units[i].deviation), figure->name);
+                            EL_KEY("bad", json_boolean(units[i].bad && before)), EL_KEY("fast", units[i].fast));
+            free(values[i]);
         }
-        el_json_put(j->peers, figure->key,
-                    el_json_of(EL_KEY("peers", (int64_t)n), EL_KEY("centre", peers.centre), EL_KEY("sd_pct", 100 * peers.sd),
-                               EL_KEY("detects_pct", 100 * peers.detects), EL_KEY("few", peers.few)));
-        bool told = !isnan(peers.detects) && peers.detects <= DETECTS_MOST;
-        if (!told && !j->baseline && n < 3)
-            cannot_tell(j, figure->name, "fewer than three devices of a kind cannot tell which is slow: give --baseline");
-        else if (!told && !j->baseline)
-            cannot_tell(j, figure->name, DIFFER);
+        put_peers(j, figure, &peers, n);
     }
-    for (size_t i = 0; i < n; i++) free(values[i]);
     free(values);
     free(units);
     free(rows);
+}
+
+static void accuse_slow(struct judging *j)
+{
+    EL_EACH(host, j->hosts)
+        EL_EACH(device, json_object_get(host, "devices"))
+            for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++) {
+                const json_t *figure = json_object_get(json_object_get(device, "figures"), el_fleet_figures[f].key);
+                if (json_is_true(json_object_get(figure, "bad")))
+                    accuse(j, host, el_json_number(figure, "slower_pct") / 100, el_fleet_figures[f].name);
+            }
 }
 
 static bool first_of_model(const struct judging *j, size_t at, const char *model)
@@ -198,10 +228,23 @@ static bool shares_machine(const struct judging *j)
     return false;
 }
 
+static bool shares_core(const struct judging *j)
+{
+    EL_EACH(host, j->hosts)
+        EL_EACH(a, json_object_get(host, "devices"))
+            EL_EACH(b, json_object_get(host, "devices"))
+                if (a != b && el_json_whole(a, "core") >= 0 && el_json_whole(a, "core") == el_json_whole(b, "core")) return true;
+    return false;
+}
+
 static void judge_devices(struct judging *j)
 {
     size_t k = 0;
     bool shared = shares_machine(j);
+    if (shares_core(j)) {
+        cannot_tell(j, "devices", "some share a core, so that none is judged: give fewer of each host");
+        return;
+    }
     EL_EACH(host, j->hosts)
         EL_EACH(device, json_object_get(host, "devices")) {
             if (!first_of_model(j, k++, text_of(device, "model"))) continue;
@@ -209,6 +252,7 @@ static void judge_devices(struct judging *j)
                 if (!shared || strcmp(el_fleet_figures[f].key, "step"))
                     judge_kind(j, &el_fleet_figures[f], text_of(device, "model"));
         }
+    accuse_slow(j);
     if (shared)
         json_array_append_new(j->reasons, json_string("some hosts are one machine: they took turns, and their steps are not judged"));
 }

@@ -12,7 +12,7 @@
  * Phases: `devices` (each by itself: products, memory, copies), `links` (rounds of disjoint pairs within hosts, then
  * between hosts; an all-reduce), `step` (ddp), `soak` (steps again and again, bit for bit).
  *
- * DIR/fleet.json: {"schema", "kind": "fleet", "command", "environment", "repeats", "seconds", "exit_status", "verdict":
+ * DIR/fleet.json: {"schema", "kind": "fleet", "command", "environment", "repeats", "exit_status", "verdict":
  * "good|bad|undecided", "reasons": [text], "hosts": [host], "links": [link], "faults": [fault], "peers": {figure:
  * {"peers", "centre", "sd_pct", "detects_pct", "few"}}, "all_reduce": {"bytes", "busbw_gb_per_s": [a repeat]} or null,
  * "step": {"step_ms": [...]} or null, "rounds": {"between" (hosts), "of" (all)}, "soak": {"steps", "passes_at_least"} or
@@ -20,7 +20,7 @@
  *
  * A host: {"name", "boot", "ranks": [rank], "state": "measured|lost|absent", "reason", "verdict":
  * "good|bad|undecided|lost|absent", "slower_pct" (of its worst figure), "worst" (its name), "retransmitted_pct",
- * "devices": [{"rank", "name", "uuid", "model", "granted_pct", "figures": {figure: {"rates": [...], "median", "slower_pct", "bad"}},
+ * "devices": [{"rank", "name", "uuid", "model", "core", "granted_pct", "figures": {figure: {"rates": [...], "again": [...] (if some were slow) or null, "median", "slower_pct", "bad"}},
  * "reason", "wrong": null or {"op", "element", "is", "was", "step"}}]}.
  * A link: {"from", "to" (hosts by place), "gb_per_s" (median, of all devices together), "sd_pct", "latency_us"}.
  * A fault: {"kind": "host|sends|receives|pair|one_way|switch|loss", "hosts": [name], "slower_pct"}. */
@@ -123,3 +123,13 @@ enum el_status el_fleet_csv(const void *document, FILE *out);
 /* The text format of node_exporter's textfile collector. */
 enum el_status el_fleet_prometheus(const void *document, FILE *out);
 extern const struct el_figure el_figure_fleet;
+
+/* ---- sessions.c ---- */
+
+/* Of the host's devices the slowest one's median; NAN: none. */
+double el_fleet_slowest(const json_t *host, const char *figure);
+/* Of the links "from" or "to" a host, by its place; NAN: none. */
+double el_fleet_link_median(const json_t *document, int64_t host, const char *side);
+/* DIR/program.json, which `baseline add DIR` and `regress --current DIR` read: a program "fleet HOST" for each host.
+ * Errors: EL_ERR_IO. */
+enum el_status el_fleet_save_sessions(const json_t *document, const char *dir);

@@ -16,19 +16,10 @@ static const char *text_of(const json_t *object, const char *key)
     return el_json_text(object, key, "");
 }
 
-/* The slowest of a host's devices. */
-static double least(const json_t *host, const char *key)
-{
-    double low = NAN;
-    EL_EACH(device, json_object_get(host, "devices"))
-        low = fmin(low, el_json_number(json_object_get(json_object_get(device, "figures"), key), "median"));
-    return low;
-}
-
 static void show_rate(const json_t *host, int f, char *text)
 {
     char figure[EL_FIGURE_BYTES];
-    snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(least(host, el_fleet_figures[f].key) * el_fleet_figures[f].scale, figure));
+    snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(el_fleet_slowest(host, el_fleet_figures[f].key) * el_fleet_figures[f].scale, figure));
 }
 
 static void show_products(const json_t *host, const json_t *context, char *text)
@@ -53,17 +44,10 @@ static void show_copies(const json_t *host, const json_t *context, char *text)
 static void show_links(const json_t *host, const json_t *document, const char *side, char *text)
 {
     char figure[EL_FIGURE_BYTES];
-    json_t *mine = json_array();
     int64_t at = -1;
     EL_EACH(row, json_object_get(document, "hosts"))
         if (row == host) at = (int64_t)row_at.i;
-    EL_EACH(link, json_object_get(document, "links"))
-        if (el_json_whole(link, side) == at) json_array_append(mine, link);
-    double *values = NULL;
-    size_t n = el_json_numbers_at(mine, "gb_per_s", &values);
-    snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(n ? el_stats_median(values, n) : NAN, figure));
-    free(values);
-    json_decref(mine);
+    snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(el_fleet_link_median(document, at, side), figure));
 }
 
 static void show_sends(const json_t *host, const json_t *document, char *text)

@@ -102,6 +102,8 @@ static enum el_status open_device(struct el_fleet_rank *rank, struct el_device *
 static void identify(const struct el_device *device, json_t *document)
 {
     struct el_device_identity identity;
+    const int *cores;
+    if (el_device_cores(device, &cores) > 0) el_json_put(document, "core", json_integer(cores[0]));
     el_device_identify(device, &identity);
     el_json_put_all(document, EL_KEY("device", el_device_name(device)), EL_KEY("uuid", el_json_filled(identity.uuid)),
                     EL_KEY("model", el_json_filled(identity.model)));
