@@ -15,8 +15,6 @@
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
-enum { PAIR_BYTES = 4 << 20 };
-
 static enum el_status check_given(const struct el_trial *trial)
 {
     struct el_inject injects[EL_MEMBERS_MAX];
@@ -28,8 +26,6 @@ static enum el_status check_given(const struct el_trial *trial)
 static enum el_status resolve(struct el_options *options, struct el_trial *trial_p, struct el_wire_plan *plan_p)
 {
     struct el_trial trial = {.timeout_s = options->timeout_s, .launcher = options->launcher, .tf32 = false};
-    bool pairs = !strcmp(options->action, "p2p");
-    if (pairs && !el_option_given(options, "maxbytes")) options->wire.max_bytes = PAIR_BYTES;
     if (options->n_devices == 0) EL_TRY(el_devices_default(options->devices, &options->n_devices));
     if (el_backend_facts(options->devices[0].backend).simulated)
         return el_fail(EL_ERR_INVALID, "comm: simulated devices move nothing: give cpu, null or cuda devices");
@@ -69,7 +65,7 @@ static enum el_status check_memory(const struct el_trial *trial, const struct el
 static void say_next(const struct el_options *options, const json_t *document)
 {
     struct el_options next = *options;
-    bool several = json_array_size(json_object_get(document, "curves")) > 1 || json_object_get(document, "pairs");
+    bool several = json_array_size(json_object_get(document, "curves")) > 1;
     snprintf(next.wire.algorithms, sizeof next.wire.algorithms, "all");
     fputc('\n', stdout);
     if (several)

@@ -62,7 +62,8 @@ static enum el_status read_baseline(const struct el_options *options, json_t **b
     *baseline_p = NULL;
     if (!options->regress.baseline[0]) return EL_OK;
     snprintf(path, sizeof path, "%s/fleet.json", options->regress.baseline);
-    return el_read_document(access(path, F_OK) == 0 ? path : options->regress.baseline, el_fleet_is, "fleet", baseline_p);
+    return el_read_document(access(path, F_OK) == 0 ? path : options->regress.baseline, el_fleet_is, "fleet",
+                            baseline_p);
 }
 
 static void say_next(const struct el_options *options, const json_t *document)
@@ -74,7 +75,8 @@ static void say_next(const struct el_options *options, const json_t *document)
     if (!el_option_given(options, "rounds")) next.fleet.rounds = 0;
     if (options->fleet.soak_s == 0 && !json_is_true(json_object_get(document, "simulated"))) {
         next.fleet.soak_s = 600;
-        el_say_next(EL_CMD_FLEET, &next, bad ? "    (are its results right, too?)" : "    (are all results right, bit for bit?)");
+        el_say_next(EL_CMD_FLEET, &next,
+                    bad ? "    (are its results right, too?)" : "    (are all results right, bit for bit?)");
     } else {
         next.repeats = 2 * options->repeats;
         el_say_next(EL_CMD_FLEET, &next, "    (smaller slowdowns)");
@@ -110,7 +112,8 @@ static enum el_status conduct(struct el_options *options, const struct el_launch
     el_runner_catch_signals();
     if (status == EL_OK) status = el_store_save_command(&store, EL_CMD_FLEET, options);
     if (status == EL_OK)
-        status = simulated ? el_fleet_simulate(options, &gathered) : el_fleet_conduct(options, place, opening, &gathered);
+        status =
+            simulated ? el_fleet_simulate(options, &gathered) : el_fleet_conduct(options, place, opening, &gathered);
     if (status == EL_OK && gathered) status = show(options, &store, gathered, baseline, exit_status_p);
     if (store.locked && !gathered) el_store_forget(&store);
     json_decref(baseline);
@@ -130,6 +133,10 @@ static enum el_status meet_by_mpi(struct el_options *options, const struct el_la
         struct el_fleet_opening opening = {.tell = tell_by_mpi, .context = &(struct telling){bootstrap, false}};
         enum el_status status = conduct(options, &first, &opening, exit_status_p);
         if (!((struct telling *)opening.context)->told) tell_by_mpi(opening.context, 0, "");
+        if (opening.lost) { /* MPI's own end would wait for it */
+            fflush(stdout);
+            el_bootstrap_abort(bootstrap, el_exit_flush(status == EL_OK ? *exit_status_p : el_exit_failed(status)));
+        }
         el_bootstrap_close(bootstrap);
         return status;
     }
@@ -147,7 +154,8 @@ static enum el_status take_part(struct el_options *options, const struct el_laun
     EL_TRY(own_device(options, place));
     if (!place->host) return meet_by_mpi(options, place, exit_status_p);
     /* the same in all of a job, and unknown to others where EVENLOAD_SECRET is set */
-    uint64_t hash = el_hash(el_hash(EL_HASH_BEGIN, place->token, strlen(place->token) + 1), place->secret, strlen(place->secret));
+    uint64_t hash =
+        el_hash(el_hash(EL_HASH_BEGIN, place->token, strlen(place->token) + 1), place->secret, strlen(place->secret));
     snprintf(token, sizeof token, "%016llx", (unsigned long long)hash);
     struct el_fleet_opening opening = {.token = token};
     if (place->rank == 0) return conduct(options, place, &opening, exit_status_p);

@@ -149,7 +149,7 @@ static const struct el_command_row commands[] = {
      "[OPERATION] [-b BYTES] [-e BYTES] [-f N] [-n N] [options]",
      "Time collectives at each size, out of place and in place, check their data, and compare with the rate at which "
      "the machine copies memory. OPERATION: all_reduce (the default), broadcast, reduce, all_gather, reduce_scatter, "
-     "alltoall, alltoallv, scatter, gather, sendrecv, barrier, all, or p2p: every pair of ranks.",
+     "alltoall, alltoallv, scatter, gather, sendrecv, barrier, or all.",
      "  evenload comm                                     all_reduce, 8 bytes to 128 MiB, two CPU devices\n"
      "  evenload comm all -b 1K -e 16M --comm local       every operation, a thread per device\n"
      "  evenload comm -g 2 -d all                         as nccl-tests: each type\n"
@@ -158,9 +158,11 @@ static const struct el_command_row commands[] = {
      el_cmd_comm},
     {EL_CMD_FLEET, TRUST, "which host, card or link of many is slow? exit status for a Slurm prolog",
      "[--hosts FILE] [--soak TIME] [--baseline DIR] [options]",
-     "Check every host before a job: products, memory and copies of each device, the links between all hosts in rounds of "
+     "Check every host before a job: products, memory and copies of each device, the links between all hosts in rounds "
+     "of "
      "disjoint pairs, an all-reduce and a training step. Names what stands out of its peers: a card, a host, a link, a "
-     "direction, a switch. Exit status: 0 all are good, 1 a bad one (or one lost or absent), 3 undecided, 2 wrong usage.",
+     "direction, a switch. Exit status: 0 all are good, 1 a bad one (or one lost or absent), 3 undecided, 2 wrong "
+     "usage.",
      "  mpirun -n 16 --map-by node evenload fleet             one process a device; srun and torchrun likewise\n"
      "  evenload fleet --hosts hosts.txt                      starts them by ssh\n"
      "  evenload fleet                                        the devices of this host among each other\n"

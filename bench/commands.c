@@ -244,11 +244,14 @@ static void survive_file_limit(void)
     if (sigaction(SIGXFSZ, NULL, &now) == 0 && now.sa_handler == SIG_DFL) sigaction(SIGXFSZ, &handled, NULL);
 }
 
-static const struct el_worker_row workers[] = {
-    {"measure", EL_CMD_RUN, 4, el_worker_measure},     {"gate", EL_CMD_RUN, 4, el_worker_gate},
-    {"comm", EL_CMD_COMM, 1, el_cmd_comm_worker},      {"verify", EL_CMD_VERIFY, 4, el_verify_worker},
-    {"explain", EL_CMD_EXPLAIN, 2, el_explain_worker}, {"fleet", EL_CMD_FLEET, 4, el_fleet_worker},
-    {"fleet-agent", EL_CMD_FLEET, 5, el_fleet_agent_worker}, {.kind = NULL}};
+static const struct el_worker_row workers[] = {{"measure", EL_CMD_RUN, 4, el_worker_measure},
+                                               {"gate", EL_CMD_RUN, 4, el_worker_gate},
+                                               {"comm", EL_CMD_COMM, 1, el_cmd_comm_worker},
+                                               {"verify", EL_CMD_VERIFY, 4, el_verify_worker},
+                                               {"explain", EL_CMD_EXPLAIN, 2, el_explain_worker},
+                                               {"fleet", EL_CMD_FLEET, 4, el_fleet_worker},
+                                               {"fleet-agent", EL_CMD_FLEET, 5, el_fleet_agent_worker},
+                                               {.kind = NULL}};
 
 int el_main(int argc, char **argv)
 {

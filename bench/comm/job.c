@@ -108,7 +108,7 @@ static json_t *member_json(const struct el_wire_member *member)
 {
     json_t *samples = json_array(), *wrong = json_array(), *used = json_array();
     const double *at = member->samples_s;
-    for (int s = 0; s < el_wire_rows(member->plan); s++) {
+    for (int s = 0; s < member->plan->n_sizes; s++) {
         json_t *places = json_array();
         for (int p = 0; p < el_wire_series(member->plan); p++) {
             json_t *calls = json_array();
@@ -147,7 +147,6 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
             absent = snprintf(reason, sizeof reason, "the ranks of the group have no such operation") > 0;
         if (!curve) json_object_set_new(s->document, "copy", el_wire_copy_json(&s->plan, members));
         if (curve) row = el_wire_curve_json(&s->plan, curve, members);
-        if (curve && s->plan.pairs) json_object_set_new(s->document, "pairs", el_wire_pairs_json(&s->plan, members));
         if (absent) el_json_put_text(row, "status", "absent"), el_json_put_text(row, "reason", reason);
         if (curve) json_array_append_new(json_object_get(s->document, "curves"), row);
         json_decref(members);

@@ -62,7 +62,7 @@ size_t el_wire_memory_bytes(const struct el_wire_plan *plan)
     long known = sysconf(_SC_LEVEL3_CACHE_SIZE);
     size_t cache = known <= 0 || (size_t)known > most ? most : (size_t)known < least ? least : (size_t)known;
     if (plan->n > FEW_RANKS) cache = cache * FEW_RANKS / (size_t)plan->n;
-    return plan->pairs || largest < EL_WIRE_COLD_BYTES || largest > cache ? largest : cache;
+    return largest < EL_WIRE_COLD_BYTES || largest > cache ? largest : cache;
 }
 
 size_t el_wire_count(enum el_comm_verb verb, uint64_t bytes, size_t element_bytes, int n)
@@ -172,12 +172,6 @@ static enum el_status add_curves(struct el_wire_plan *plan, const struct el_wire
     return EL_OK;
 }
 
-int el_wire_rows(const struct el_wire_plan *plan)
-{
-    int pairs = plan->pairs ? el_wire_pairs(plan->n) : 0;
-    return pairs > plan->n_sizes ? pairs : plan->n_sizes;
-}
-
 int el_wire_series(const struct el_wire_plan *plan)
 {
     return plan->options->overlap ? EL_WIRE_SERIES : EL_WIRE_PLACES;
@@ -215,7 +209,7 @@ static enum el_status add_sizes(struct el_wire_plan *plan)
     return EL_OK;
 }
 
-static enum el_status check_flags(const struct el_wire_options *options, bool pairs)
+static enum el_status check_flags(const struct el_wire_options *options)
 {
     bool all = options->dtype == EL_DTYPE_COUNT || options->reduction == EL_COMM_REDUCTION_COUNT;
     if (!all && !el_comm_reduces(options->reduction, options->dtype))
@@ -224,11 +218,6 @@ static enum el_status check_flags(const struct el_wire_options *options, bool pa
     if (options->blocking == 2)
         return el_fail(EL_ERR_INVALID, "--blocking 2: operations of a stream follow one another, and the host waits "
                                        "for none of them: give 0, or 1 with a barrier");
-    if (pairs && *options->group) return el_fail(EL_ERR_INVALID, "p2p: measures each pair: leave --group out");
-    if (pairs &&
-        (options->dtype == EL_DTYPE_COUNT || options->aggregate > 1 || options->blocking != 3 || options->overlap))
-        return el_fail(EL_ERR_INVALID, "p2p: has no tables of sizes: leave --datatype all, --agg_iters, --blocking and "
-                                       "--overlap out");
     return EL_OK;
 }
 
@@ -309,13 +298,12 @@ static enum el_status add_groups(struct el_wire_plan *plan, int n)
 enum el_status el_wire_plan_make(const char *operation, const struct el_wire_options *options, int n,
                                  struct el_wire_plan *plan_p)
 {
-    static const struct el_wire_operation pairs = {.name = "p2p", .verb = EL_COMM_SEND};
     struct el_wire_plan plan = {.options = options, .n = n};
-    const char *names[EL_WIRE_OPERATIONS + 3] = {NULL}, *asked = *operation ? operation : "all_reduce";
+    const char *names[EL_WIRE_OPERATIONS + 2] = {NULL}, *asked = *operation ? operation : "all_reduce";
     struct asked given = {.first_root = 0};
     plan.copied = options->dtype == EL_DTYPE_COUNT ? EL_U8 : options->dtype;
     EL_TRY(parse_algorithms(options->algorithms, &given.algorithms));
-    EL_TRY(check_flags(options, !strcmp(asked, pairs.name)));
+    EL_TRY(check_flags(options));
     EL_TRY(add_groups(&plan, n));
     EL_TRY(parse_root(options->root, plan.n, &given));
     for (int i = 0; i < EL_WIRE_OPERATIONS; i++) {
@@ -324,12 +312,7 @@ enum el_status el_wire_plan_make(const char *operation, const struct el_wire_opt
             EL_TRY(add_curves(&plan, &el_wire_operations[i], &given));
     }
     names[EL_WIRE_OPERATIONS] = "all";
-    names[EL_WIRE_OPERATIONS + 1] = pairs.name;
-    if (!strcmp(asked, pairs.name)) {
-        plan.pairs = true;
-        plan.curves[plan.n_curves++] = (struct el_wire_curve){.operation = &pairs, .dtype = options->dtype};
-        if (n < 2) return el_fail(EL_ERR_INVALID, "p2p: one rank has no partner: give --devices 2 or more");
-    }
+    if (!strcmp(asked, "p2p")) return el_fail(EL_ERR_INVALID, "p2p: 'evenload fleet' measures all pairs");
     if (plan.n_curves == 0) return el_fail_unknown("operation", asked, names);
     EL_TRY(add_sizes(&plan));
     *plan_p = plan;

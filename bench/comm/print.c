@@ -43,9 +43,7 @@ static void print_head(const json_t *document, FILE *out)
                             : "each after a barrier",
             average >= 0 && average < 4 ? averages[average] : "?");
     if (aggregate > 1) fprintf(out, "# a call is %.0f operations; its time is divided by that\n", aggregate);
-    if (!json_object_get(document, "pairs"))
-        fputs("# in-place: in memory that the communicator allocated, registered if it supports that\n", out);
-    fputs("#\n", out);
+    fputs("# in-place: in memory that the communicator allocated, registered if it supports that\n#\n", out);
 }
 
 static void print_columns(FILE *out)
@@ -260,12 +258,12 @@ static void print_fits(const json_t *document, FILE *out)
     el_wire_say_overlap(document, out);
 }
 
-/* p2p has no rows of sizes. */
-static void print_rows(const json_t *document, FILE *out)
+void el_wire_print(const json_t *document, FILE *out)
 {
     const json_t *curves = json_object_get(document, "curves");
     int64_t wrong = el_wire_wrong(document);
     size_t n = 0;
+    print_head(document, out);
     EL_EACH(curve, curves) {
         print_curve(curve, out);
         n += json_array_size(json_object_get(curve, "points"));
@@ -274,26 +272,6 @@ static void print_rows(const json_t *document, FILE *out)
         fprintf(out, "# Out of bounds values : %lld %s\n", (long long)wrong, wrong ? "FAILED" : "OK");
     fputc('\n', out);
     if (n > 0) print_fits(document, out);
-}
-
-void el_wire_print(const json_t *document, FILE *out)
-{
-    print_head(document, out);
-    if (json_array_size(json_object_get(document, "pairs")))
-        el_wire_print_pairs(document, out);
-    else
-        print_rows(document, out);
-}
-
-static void put_pairs(const json_t *pairs, FILE *out)
-{
-    fputs("a,b,latency_us,gb_per_s\n", out);
-    EL_EACH(pair, pairs) {
-        char text[2][32];
-        fprintf(out, "%.0f,%.0f,%s,%s\n", number(pair, "a"), number(pair, "b"),
-                el_json_written(number(pair, "latency_us"), text[0]),
-                el_json_written(number(pair, "gb_per_s"), text[1]));
-    }
 }
 
 static void put_place(const json_t *curve, const json_t *point, const char *name, FILE *out)
@@ -333,10 +311,6 @@ static void put_place(const json_t *curve, const json_t *point, const char *name
 enum el_status el_wire_csv(const void *context, FILE *out)
 {
     const json_t *document = context;
-    if (json_object_get(document, "pairs")) {
-        put_pairs(json_object_get(document, "pairs"), out);
-        return EL_OK;
-    }
     fputs("operation,algorithm,used,size,count,type,place,time_us,mean_us,min_us,p50_us,p99_us,algbw_gb_per_s,"
           "busbw_gb_per_s,compute_us,overall_us,overlap_pct,wrong,redop,root,cycle\n",
           out);

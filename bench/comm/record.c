@@ -130,7 +130,7 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
     json_t *points = json_array(), *fit = json_object();
     json_t *used = json_object_get(json_array_get(members, 0), "used");
     bool rooted = row->has_root && !row->is_link;
-    for (size_t s = 0; s < (size_t)plan->n_sizes && json_array_size(members) && !plan->pairs; s++) {
+    for (size_t s = 0; s < (size_t)plan->n_sizes && json_array_size(members); s++) {
         size_t count;
         uint64_t bytes;
         if (!el_wire_size(plan, curve, (int)s, &count, &bytes)) continue;
@@ -142,7 +142,6 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
                                                                         : json_null());
         json_array_append_new(points, point);
     }
-    int64_t of_pairs = plan->pairs ? wrong_of(members, 0, 0) + wrong_of(members, 0, 1) : 0;
     for (size_t p = 0; p < EL_WIRE_PLACES; p++)
         el_json_put(fit, el_wire_places[p], fit_json(points, el_wire_places[p]));
     return el_json_of(EL_KEY("operation", curve->operation->name),
@@ -151,7 +150,7 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
                       EL_KEY("redop", row->reduces ? el_wire_redop(curve->reduction) : "none"),
                       EL_KEY("root", rooted ? curve->root : -1), EL_KEY("cycle", curve->cycle), EL_KEY("status", "ok"),
                       EL_KEY("reason", json_null()), EL_KEY("reduces", row->reduces), EL_KEY("rooted", rooted),
-                      EL_KEY("points", points), EL_KEY("fit", fit), EL_KEY("wrong", of_pairs));
+                      EL_KEY("points", points), EL_KEY("fit", fit));
 }
 
 static json_t *copies_json(const struct el_wire_plan *plan, const json_t *members, size_t s, uint64_t bytes, size_t p)

@@ -41,7 +41,7 @@ enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_co
     struct el_wire_member member = {.plan = plan, .comm = comm};
     struct el_device *device = el_comm_device(comm);
     size_t bytes = plan->sizes[plan->n_sizes - 1], memory = el_wire_memory_bytes(plan);
-    size_t calls = (size_t)el_wire_rows(plan) * (size_t)el_wire_series(plan);
+    size_t calls = (size_t)plan->n_sizes * (size_t)el_wire_series(plan);
     enum el_status status;
     member.samples_s = calloc(calls * (size_t)plan->options->iters, sizeof *member.samples_s);
     if (!member.samples_s) status = el_fail_errno("samples of %zu rows", calls);
@@ -131,18 +131,6 @@ static enum el_status issue_message(const struct el_wire_member *member, struct 
     return el_comm_issue(member->comm, program, &op, id);
 }
 
-static enum el_status issue_pair(const struct el_wire_member *member, struct el_program *program, size_t count,
-                                 int *begin, int *end)
-{
-    int partner = el_wire_partner(member);
-    for (int i = 0; i < 2 && partner >= 0; i++) {
-        bool sends = (el_comm_rank(member->comm) < partner) == (i == 0);
-        EL_TRY(issue_message(member, program, count, sends, partner,
-                             el_view_of(sends ? member->data : member->result, 0), i ? end : begin));
-    }
-    return EL_OK;
-}
-
 static enum el_status issue_uneven(const struct el_wire_member *member, struct el_program *program,
                                    const struct el_wire_data *data, int *begin, int *end)
 {
@@ -226,9 +214,7 @@ static enum el_status issue_call(const struct el_wire_member *member, struct el_
     int *begin = &ops->begins[0], *end = &ops->ends[0];
     size_t bytes = data->count * el_dtype_bytes(data->dtype);
     *begin = *end = el_program_op_count(program) - 1; /* ranks that only wait */
-    if (member->curve && member->plan->pairs)
-        EL_TRY(issue_pair(member, program, data->count, begin, end));
-    else if (member->curve && !content->silent)
+    if (member->curve && !content->silent)
         EL_TRY(issue_several(member, program, data, content->place, i, content->aggregate, begin, end));
     else if (!member->curve) {
         EL_TRY(issue_copy(member, program, bytes, content->place, i, begin));
@@ -365,37 +351,11 @@ static enum el_status time_size(struct el_wire_member *member, int s)
     return EL_OK;
 }
 
-/* The larger size (1) is also checked. */
-static enum el_status time_pair(struct el_wire_member *member, int place, double *samples_s)
-{
-    EL_TRY(give_time(member));
-    const struct el_wire_options *options = member->plan->options;
-    const struct el_view seen = el_view_of(member->result, 0);
-    int rank = el_comm_rank(member->comm), partner = el_wire_partner(member);
-    struct el_wire_data data = {.verb = EL_COMM_BROADCAST, .dtype = member->curve->dtype, .n = member->plan->n};
-    int64_t wrong = 0;
-    data.root = partner;
-    data.count = el_wire_pair_count(member->plan, place);
-    EL_TRY(el_wire_fill(&data, rank, data.count, el_view_of(member->data, 0), false));
-    EL_TRY(el_wire_fill(&data, 0, data.count, seen, true));
-    EL_TRY(time_calls(member, &data, &(struct content){.place = EL_WIRE_APART, .aggregate = 1}, samples_s));
-    if (partner >= 0 && options->check) EL_TRY(el_wire_check(&data, rank, seen, &wrong));
-    member->wrong[0][place] += wrong;
-    return EL_OK;
-}
-
 enum el_status el_wire_time(struct el_wire_member *member)
 {
     bool sends = member->curve && (member->curve->operation->verb == EL_COMM_SEND || member->curve->operation->uneven);
     if (sends && !el_comm_has_verb(member->comm, EL_COMM_SEND))
         EL_TRY(el_comm_open_mailboxes(member->comm, NULL, member->data->bytes));
-    if (member->curve && member->plan->pairs) {
-        double *samples_s = member->samples_s;
-        for (member->pair = 0; member->pair < el_wire_pairs(member->plan->n); member->pair++)
-            for (int place = 0; place < EL_WIRE_PLACES; place++, samples_s += member->plan->options->iters)
-                if (place != EL_WIRE_COLD) EL_TRY(time_pair(member, place, samples_s));
-        return EL_OK;
-    }
     EL_TRY(el_comm_set_algorithm(member->comm, member->curve ? member->curve->algorithm : EL_COMM_AUTO));
     for (int s = 0; s < member->plan->n_sizes; s++) EL_TRY(time_size(member, s));
     return EL_OK;

@@ -15,7 +15,7 @@
  * {"time_us", "gb_per_s", "samples_us"} or null}], "curves": [curve]}.
  *
  * A curve: {"operation", "algorithm", "datatype", "redop", "root", "cycle" (from 0), "status": "ok|absent", "reason",
- * "wrong" (p2p: of all pairs), "points": [{"bytes", "count", "algorithm", "out_of_place": place, "in_place": place,
+ * "points": [{"bytes", "count", "algorithm", "out_of_place": place, "in_place": place,
  * "cold": place}], "fit": {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ..., "cold": ...}, "reached":
  * {"bytes", "busbw_gb_per_s", "copy_gb_per_s", "share", "normal": bool|null, "why"}}.
  *
@@ -70,7 +70,6 @@ struct el_wire_plan {
     struct el_wire_curve curves[EL_WIRE_CURVES_MAX];
     int n_curves;
     enum el_dtype copied; /* type of memory copies: divides any size */
-    bool pairs;           /* p2p: each pair of ranks, first and last size; the curve has no operation */
 };
 
 /* `operation`: a name, "all", or "" for all_reduce. Errors: EL_ERR_INVALID naming the word or option to change. */
@@ -94,8 +93,6 @@ const char *el_wire_redop(enum el_comm_reduction reduction);
 bool el_wire_has_place(enum el_comm_verb verb, int place, uint64_t bytes);
 /* Memory for work in place and for a result: the largest size, or all that cold calls go through. */
 size_t el_wire_memory_bytes(const struct el_wire_plan *plan);
-/* Rows of samples: sizes, or pairs. */
-int el_wire_rows(const struct el_wire_plan *plan);
 int el_wire_series(const struct el_wire_plan *plan);
 /* Elements of a part if all data are about `bytes`; per-rank parts: bytes / n in whole 16 bytes, as in nccl-tests. 0:
  * leave the size out. */
@@ -134,8 +131,7 @@ struct el_wire_member {
     struct el_buffer *in_place;                /* [el_wire_memory_bytes] of the communicator's own memory */
     const struct el_wire_curve *curve;         /* NULL: plain copies within the device's memory */
     struct el_buffer *work[3];                 /* the computation's (overlap.c); NULL without --overlap on */
-    double *samples_s;                         /* [el_wire_rows][el_wire_series][iters] */
-    int pair;                                  /* p2p: the pair that is timed */
+    double *samples_s;                         /* [sizes][el_wire_series][iters] */
     int64_t deadline_ns; /* when a call that waits for another rank fails, naming that rank; 0: never */
     int64_t wrong[EL_WIRE_SIZES_MAX][EL_WIRE_WARM_PLACES];
     enum el_comm_algorithm used[EL_WIRE_SIZES_MAX];
@@ -200,15 +196,6 @@ int64_t el_wire_wrong(const json_t *document);
 bool el_wire_is(const json_t *document);
 enum el_status el_wire_read(const char *path, json_t **document_p);
 
-/* `comm p2p` (pairs.c): number of pairs; elements of the smaller (0) or larger (1) message; the other rank of
- * member->pair, -1: this rank is not in it. */
-int el_wire_pairs(int n);
-size_t el_wire_pair_count(const struct el_wire_plan *plan, int place);
-int el_wire_partner(const struct el_wire_member *member);
-/* [{"a", "b", "latency_us", "gb_per_s", "there_and_back_us": [[a call] small, [a call] large]}]. New reference. */
-json_t *el_wire_pairs_json(const struct el_wire_plan *plan, const json_t *members);
-void el_wire_print_pairs(const json_t *document, FILE *out);
-
 void el_wire_print(const json_t *document, FILE *out);
 enum el_status el_wire_csv(const void *document, FILE *out);
-extern const struct el_figure el_figure_wire, el_figure_pairs;
+extern const struct el_figure el_figure_wire;

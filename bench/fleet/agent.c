@@ -17,7 +17,15 @@
 #include "runtime/comm/tcp/socket.h"
 #include "runtime/launch/children.h"
 
-enum { LOOK_MS = 50, BEAT_NS = 1000000000, WORDS_MAX = 32, SPECS = 16, VARIABLES = 12, REASON_BYTES = 400, STUCK_BEATS = 3 };
+enum {
+    LOOK_MS = 50,
+    BEAT_NS = 1000000000,
+    WORDS_MAX = 32,
+    SPECS = 16,
+    VARIABLES = 12,
+    REASON_BYTES = 400,
+    STUCK_BEATS = 3
+};
 
 struct part {
     int rank; /* in the phase */
@@ -106,6 +114,7 @@ static enum el_status meet(struct agent *a, const struct el_fleet_meeting *meeti
             }
             json_decref(mine);
             json_decref(answer);
+            if (welcome) el_tcp_expect_answers(a->channel.socket);
             if (welcome) return EL_OK;
             el_fleet_channel_close(&a->channel);
         }
@@ -120,7 +129,8 @@ static enum el_status start_worker(struct agent *a, const json_t *run, int i)
 {
     struct part *part = &a->parts[i];
     const json_t *mine = json_array_get(json_object_get(run, "mine"), (size_t)i);
-    const char *const variables[VARIABLES] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+    const char *const variables[VARIABLES] = {"RANK",        "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                                              "MASTER_ADDR", "MASTER_PORT"};
     char texts[VARIABLES][160], device[64], repeats[32], soak[64], comm[32], rounds[32], wrong[40];
     const char *extra[VARIABLES + 1] = {NULL};
     int device_at = (int)el_json_whole(mine, "device"), n = 0, kept = -1;
@@ -143,8 +153,9 @@ static enum el_status start_worker(struct agent *a, const json_t *run, int i)
     snprintf(soak, sizeof soak, "--soak=%gs", el_json_number(run, "soak_s"));
     snprintf(comm, sizeof comm, "--comm=%s", el_json_text(run, "comm", "auto"));
     snprintf(wrong, sizeof wrong, "%.17g", el_json_number(mine, "wrong"));
-    char *const command[] = {a->program, "worker", "fleet", part->result, a->phase, (char *)el_json_text(run, "hosts", "0"),
-                             wrong, device, repeats, rounds, comm, soak, NULL};
+    char *const command[] = {
+        a->program, "worker", "fleet", part->result, a->phase, (char *)el_json_text(run, "hosts", "0"), wrong, device,
+        repeats,    rounds,   comm,    soak,         NULL};
     char **environment = el_launch_make_environment(environ, extra, false, true);
     if (!environment) return el_fail(EL_ERR_HOST_MEMORY, "fleet: no memory");
     const struct el_child_spec spec = {.program = a->program,
@@ -210,7 +221,8 @@ static json_t *stuck(struct agent *a)
     for (int i = 0; i < a->n_parts; i++) {
         char path[64], line[512];
         snprintf(path, sizeof path, "/proc/%d/stat", (int)a->children[i].pid);
-        const char *after = !a->children[i].ended && el_file_line(path, "", line, sizeof line) ? strrchr(line, ')') : NULL;
+        const char *after =
+            !a->children[i].ended && el_file_line(path, "", line, sizeof line) ? strrchr(line, ')') : NULL;
         a->parts[i].stuck = after && (after[2] == 'T' || after[2] == 'D') ? a->parts[i].stuck + 1 : 0;
         if (a->parts[i].stuck >= STUCK_BEATS) json_array_append_new(ranks, json_integer(a->parts[i].rank));
     }

@@ -66,7 +66,8 @@ bool el_fleet_no_majority(const struct el_fleet_conductor *c)
             size_t last = json_array_size(steps), n_ops = json_array_size(json_object_get(soak_of(c, a), "ops"));
             if (!last || !soak_of(c, b) || !same_kind(c, a, b)) continue;
             struct el_fleet_difference none;
-            bool equal = !strcmp(digest_at(soak_of(c, a), last - 1, n_ops - 1), digest_at(soak_of(c, b), last - 1, n_ops - 1));
+            bool equal =
+                !strcmp(digest_at(soak_of(c, a), last - 1, n_ops - 1), digest_at(soak_of(c, b), last - 1, n_ops - 1));
             if (!equal && !el_fleet_differs(c, a, &none) && !el_fleet_differs(c, b, &none)) return true;
         }
     return false;

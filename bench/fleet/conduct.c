@@ -201,12 +201,13 @@ static enum el_status await_agents(struct el_fleet_conductor *c)
         here += c->agents[i].state == EL_FLEET_HERE;
         if (c->agents[i].state == EL_FLEET_HERE || c->agents[i].state == EL_FLEET_LOST) continue;
         c->agents[i].state = EL_FLEET_ABSENT;
-        if (!c->agents[i].reason[0])
-            el_fleet_why_absent(c, i, c->agents[i].reason, sizeof c->agents[i].reason);
-        if (!c->options->quiet) el_text_line(stderr, "evenload: %s is absent: %s", c->agents[i].name, c->agents[i].reason);
+        if (!c->agents[i].reason[0]) el_fleet_why_absent(c, i, c->agents[i].reason, sizeof c->agents[i].reason);
+        if (!c->options->quiet)
+            el_text_line(stderr, "evenload: %s is absent: %s", c->agents[i].name, c->agents[i].reason);
     }
     if (here == 0 && !el_runner_interrupted())
-        return el_fail(EL_ERR_TIMEOUT, "fleet: no host came within %g s: %s", c->options->fleet.wait_s, c->agents[0].reason);
+        return el_fail(EL_ERR_TIMEOUT, "fleet: no host came within %g s: %s", c->options->fleet.wait_s,
+                       c->agents[0].reason);
     return EL_OK;
 }
 
@@ -330,8 +331,8 @@ static void say_progress(struct el_fleet_conductor *c, const struct phase *phase
 {
     if (c->options->quiet || el_clock_ns() < c->next_line_ns) return;
     c->next_line_ns = el_clock_ns() + LINE_NS;
-    fprintf(stderr, "%s%s: %d of %d devices done%s", isatty(2) ? "\r" : "", phase->name, count_parts(c, EL_FLEET_DONE), n,
-            isatty(2) ? "   " : "\n");
+    fprintf(stderr, "%s%s: %d of %d devices done%s", isatty(2) ? "\r" : "", phase->name, count_parts(c, EL_FLEET_DONE),
+            n, isatty(2) ? "   " : "\n");
 }
 
 /* Devices whose processes died by themselves, hang, or do not end: those that others wait for. */
@@ -351,7 +352,8 @@ static void drop_culprits(struct el_fleet_conductor *c, const struct phase *phas
         device->failed = true;
         snprintf(device->reason, sizeof device->reason, "%s: %.200s", phase->name, why);
         if (!c->options->quiet)
-            el_text_line(stderr, "evenload: %s of %s is left out: %s", device->name, host_name(c, device->agent), device->reason);
+            el_text_line(stderr, "evenload: %s of %s is left out: %s", device->name, host_name(c, device->agent),
+                         device->reason);
     }
 }
 
@@ -480,11 +482,12 @@ static double plan(struct el_fleet_conductor *c, double *links_s_p)
     *links_s_p = (c->options->fleet.rounds + within) * EL_FLEET_ROUND_S;
     double others_s = 0.35 * c->options->repeats + 6;
     if (!c->options->quiet)
-        fprintf(stderr,
-                "%d host%s, %d devices: %d of %d rounds of pairs between hosts, %d within; at most %.0f s for pairs, about "
-                "%.0f s for devices and a step%s\n",
-                hosts, hosts == 1 ? "" : "s", c->n_devices, c->options->fleet.rounds, between, within, *links_s_p, others_s,
-                c->options->fleet.soak_s > 0 ? ", then the soak" : "");
+        fprintf(
+            stderr,
+            "%d host%s, %d devices: %d of %d rounds of pairs between hosts, %d within; at most %.0f s for pairs, about "
+            "%.0f s for devices and a step%s\n",
+            hosts, hosts == 1 ? "" : "s", c->n_devices, c->options->fleet.rounds, between, within, *links_s_p, others_s,
+            c->options->fleet.soak_s > 0 ? ", then the soak" : "");
     return others_s;
 }
 
@@ -508,7 +511,7 @@ static void run_phases(struct el_fleet_conductor *c)
     run_phase(c, &(struct phase){"devices", "devices", false, 60 + 10 * others_s * n});
     if (any_is_slow(c)) run_phase(c, &(struct phase){"again", "devices", false, 60 + 10 * others_s * n});
     if (n > 1) run_phase(c, &(struct phase){"links", "links", true, 60 + 2 * links_s});
-    if (n <= EL_MEMBERS_MAX) run_phase(c, &(struct phase){"step", "step", true, 120});
+    if (n <= EL_MEMBERS_MAX) run_phase(c, &(struct phase){"step", "step", true, 120}); /* a trial has no more */
     if (soak_s <= 0) return;
     run_phase(c, &(struct phase){"soak", "soak", false, 60 + 2 * soak_s * n});
     compare_soaks(c);
@@ -532,10 +535,10 @@ static json_t *gather(struct el_fleet_conductor *c)
     json_t *hosts = json_array(), *devices = json_array();
     for (int a = 0; a < c->n_agents; a++) {
         const struct el_fleet_agent_seen *seen = &c->agents[a];
-        json_array_append_new(hosts, el_json_of(EL_KEY("name", (const char *)seen->name), EL_KEY("boot", (const char *)seen->boot),
-                                                EL_KEY("group", el_json_filled(seen->group)),
-                                                EL_KEY("state", states[seen->state]),
-                                                EL_KEY("reason", el_json_filled(seen->reason))));
+        json_array_append_new(
+            hosts, el_json_of(EL_KEY("name", (const char *)seen->name), EL_KEY("boot", (const char *)seen->boot),
+                              EL_KEY("group", el_json_filled(seen->group)), EL_KEY("state", states[seen->state]),
+                              EL_KEY("reason", el_json_filled(seen->reason))));
     }
     for (int i = 0; i < c->n_devices; i++) {
         const struct el_fleet_device_seen *device = &c->devices[i];
@@ -547,7 +550,7 @@ static json_t *gather(struct el_fleet_conductor *c)
     }
     return el_json_of(EL_KEY("agents", hosts), EL_KEY("devices", devices), EL_KEY("phases", json_incref(c->phases)),
                       EL_KEY("interrupted", el_runner_interrupted()), EL_KEY("no_majority", c->no_majority),
-                       EL_KEY("rounds", c->options->fleet.rounds));
+                      EL_KEY("rounds", c->options->fleet.rounds));
 }
 
 static void close_all(struct el_fleet_conductor *c)
@@ -566,10 +569,9 @@ static void close_all(struct el_fleet_conductor *c)
 }
 
 enum el_status el_fleet_conduct(struct el_options *options, const struct el_launch_place *place,
-                                const struct el_fleet_opening *opening, json_t **gathered_p)
+                                struct el_fleet_opening *opening, json_t **gathered_p)
 {
-    struct el_fleet_conductor c = {
-        .options = options, .store = opening->store, .listener = -1, .phases = json_array()};
+    struct el_fleet_conductor c = {.options = options, .store = opening->store, .listener = -1, .phases = json_array()};
     char secret[EL_LAUNCH_SECRET_BYTES];
     signal(SIGPIPE, SIG_IGN);
     enum el_status status = el_fleet_expect(&c, place);
@@ -584,6 +586,7 @@ enum el_status el_fleet_conduct(struct el_options *options, const struct el_laun
         run_phases(&c);
         *gathered_p = gather(&c);
     }
+    for (int a = 0; a < c.n_agents && c.agents; a++) opening->lost |= c.agents[a].state == EL_FLEET_LOST;
     close_all(&c);
     return status;
 }

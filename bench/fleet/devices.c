@@ -9,8 +9,9 @@
 #include "runtime/device/program.h"
 
 enum { WIDTH_ON_HOST = 768, WIDTH_ON_GPU = 8192, OPS_MAX = 20000 };
-enum { BYTES_ON_HOST = 48 << 20, BYTES_ON_GPU = 1 << 30 };
-#define SAMPLE_S 0.1
+enum { BYTES_ON_HOST = 48 << 20, BYTES_ON_GPU = 1 << 30, FIRST_LOOKS = 2 };
+#define SAMPLE_S    0.1
+#define GPU_FLOPS_S 2e11 /* any card has more; an emulated one gets what a host gets */
 
 struct bench {
     struct el_device *device;
@@ -18,7 +19,7 @@ struct bench {
     void *host;
     size_t bytes; /* of a buffer */
     int64_t width;
-    bool gpu;
+    bool gpu; /* and no emulated one */
 };
 
 struct spans {
@@ -34,12 +35,12 @@ static void keep(void *context, const struct el_step_event *event)
 
 static enum el_status queue_product(const struct bench *b, struct el_program *program)
 {
-    const struct el_kernel_op op = {.head = {.label = "product", .phase = EL_PHASE_FORWARD},
-                                    .op = EL_OP_LINEAR_BACKWARD_DATA,
-                                    .dtype = b->gpu ? EL_BF16 : EL_F32,
-                                    .views = {el_view_of(b->buffers[0], 0), el_view_of(b->buffers[1], 0),
-                                              el_view_of(b->buffers[2], 0)},
-                                    .args.d = {b->width, b->width, b->width}};
+    const struct el_kernel_op op = {
+        .head = {.label = "product", .phase = EL_PHASE_FORWARD},
+        .op = EL_OP_LINEAR_BACKWARD_DATA,
+        .dtype = b->gpu ? EL_BF16 : EL_F32,
+        .views = {el_view_of(b->buffers[0], 0), el_view_of(b->buffers[1], 0), el_view_of(b->buffers[2], 0)},
+        .args.d = {b->width, b->width, b->width}};
     return el_program_kernel(program, b->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
@@ -82,7 +83,8 @@ static const struct kind {
     const char *key;
     enum el_status (*queue)(const struct bench *b, struct el_program *program);
     double (*work)(const struct bench *b);
-} kinds[] = {{"products", queue_product, flops}, {"memory", queue_memory, memory_bytes}, {"copies", queue_copy, copied_bytes}};
+} kinds[] = {
+    {"products", queue_product, flops}, {"memory", queue_memory, memory_bytes}, {"copies", queue_copy, copied_bytes}};
 
 static enum el_status make(const struct bench *b, const struct kind *kind, int n, struct el_program **program_p)
 {
@@ -123,14 +125,35 @@ static enum el_status measure(const struct bench *b, const struct kind *kind, in
     return status;
 }
 
+enum el_status el_fleet_is_large(struct el_device *device, bool *large_p)
+{
+    struct bench b = {.device = device, .width = WIDTH_ON_HOST};
+    struct el_program *program = NULL;
+    double seconds[FIRST_LOOKS] = {INFINITY, INFINITY};
+    *large_p = false;
+    if (el_device_is_host_memory(device)) return EL_OK;
+    enum el_status status = EL_OK;
+    for (int i = 0; i < 3 && status == EL_OK; i++)
+        status = el_device_alloc(device, EL_TAG_WORKSPACE, (size_t)(b.width * b.width) * sizeof(float), "fleet's look",
+                                 &b.buffers[i]);
+    if (status == EL_OK) status = make(&b, &kinds[0], 1, &program);
+    if (status == EL_OK) status = time_runs(program, FIRST_LOOKS, false, seconds);
+    el_program_destroy(program);
+    for (int i = 0; i < 3; i++) el_device_free(b.buffers[i]);
+    *large_p = flops(&b) / seconds[FIRST_LOOKS - 1] > GPU_FLOPS_S;
+    return status;
+}
+
 static enum el_status open_bench(struct el_device *device, struct bench *b)
 {
-    bool gpu = !el_device_is_host_memory(device);
+    bool large;
+    EL_TRY(el_fleet_is_large(device, &large));
     *b = (struct bench){.device = device,
-                        .gpu = gpu,
-                        .width = gpu ? WIDTH_ON_GPU : WIDTH_ON_HOST,
-                        .bytes = gpu ? BYTES_ON_GPU : BYTES_ON_HOST};
-    for (int i = 0; i < 3; i++) EL_TRY(el_device_alloc(device, EL_TAG_WORKSPACE, b->bytes, "fleet's data", &b->buffers[i]));
+                        .gpu = large,
+                        .width = large ? WIDTH_ON_GPU : WIDTH_ON_HOST,
+                        .bytes = large ? BYTES_ON_GPU : BYTES_ON_HOST};
+    for (int i = 0; i < 3; i++)
+        EL_TRY(el_device_alloc(device, EL_TAG_WORKSPACE, b->bytes, "fleet's data", &b->buffers[i]));
     EL_TRY(el_device_host_alloc(device, true, b->bytes, &b->host));
     float *values = b->host;
     for (size_t i = 0; i < b->bytes / sizeof *values && !el_device_is_simulated(device); i++)

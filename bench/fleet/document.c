@@ -10,8 +10,9 @@
 #include "bench/stats/stats.h"
 
 /* A share of segments sent again that is a loss: this much, and so many times the median host's. */
-#define LOSS_SHARE 0.002
-#define LOSS_TIMES 5
+#define LOSS_SHARE   0.002
+#define LOSS_TIMES   5
+#define PAIR_FLOOR   0.15
 /* Beyond it a figure is undecided: a run that finds only slowdowns above this says little. */
 #define DETECTS_MOST 0.15
 #define DIFFER       "good ones differ so much that 15 % slower would not be found: give more --repeats, or a quieter time"
@@ -40,7 +41,8 @@ static json_t *host_named(const struct judging *j, const char *name)
 static void place_devices(struct judging *j)
 {
     EL_EACH(device, j->devices) {
-        const json_t *agent = json_array_get(json_object_get(j->gathered, "agents"), (size_t)el_json_whole(device, "agent"));
+        const json_t *agent =
+            json_array_get(json_object_get(j->gathered, "agents"), (size_t)el_json_whole(device, "agent"));
         j->host_of[device_at.i] = -1;
         EL_EACH(host, j->hosts)
             if (el_json_is(host, "name", text_of(agent, "name"))) j->host_of[device_at.i] = (int)host_at.i;
@@ -98,8 +100,8 @@ static void put_devices(struct judging *j)
             el_json_put(figures, key,
                         el_json_of(EL_KEY("rates", rates ? rates : json_array()),
                                    EL_KEY("again", json_incref(el_json_at(parts, again))),
-                                   EL_KEY("median", n ? el_stats_median(values, n) : NAN), EL_KEY("slower_pct", (double)NAN),
-                                   EL_KEY("bad", false)));
+                                   EL_KEY("median", n ? el_stats_median(values, n) : NAN),
+                                   EL_KEY("slower_pct", (double)NAN), EL_KEY("bad", false)));
             free(values);
         }
         json_array_append_new(json_object_get(host, "ranks"), json_integer((json_int_t)device_at.i));
@@ -136,12 +138,13 @@ static void cannot_tell(struct judging *j, const char *figure, const char *why)
     json_array_append_new(j->reasons, json_string(text));
 }
 
-static void put_peers(struct judging *j, const struct el_fleet_figure *figure, const struct el_fleet_peers *peers, size_t n)
+static void put_peers(struct judging *j, const struct el_fleet_figure *figure, const struct el_peers *peers, size_t n)
 {
     bool told = !isnan(peers->detects) && peers->detects <= DETECTS_MOST;
     el_json_put(j->peers, figure->key,
-                el_json_of(EL_KEY("peers", (int64_t)n), EL_KEY("centre", peers->centre), EL_KEY("sd_pct", 100 * peers->sd),
-                           EL_KEY("detects_pct", 100 * peers->detects), EL_KEY("few", peers->few)));
+                el_json_of(EL_KEY("peers", (int64_t)n), EL_KEY("centre", peers->centre),
+                           EL_KEY("sd_pct", 100 * peers->sd), EL_KEY("detects_pct", 100 * peers->detects),
+                           EL_KEY("few", peers->few)));
     if (told || j->baseline) return;
     cannot_tell(j, figure->name,
                 n < 3 ? "fewer than three devices of a kind cannot tell which is slow: give --baseline" : DIFFER);
@@ -151,9 +154,10 @@ struct judged {
     json_t *host, *figure;
 };
 
-/* Of the first measurement, or of the one that was made because a device was slow: bad is what both times stands out. */
+/* Of the first measurement, or of the one that was made because a device was slow: bad is what both times stands out.
+ */
 static size_t gather_units(const struct judging *j, const char *rates_key, const char *key, const char *model,
-                           struct el_fleet_unit *units, struct judged *rows, double **values)
+                           struct el_peer *units, struct judged *rows, double **values)
 {
     size_t n = 0;
     EL_EACH(host, j->hosts)
@@ -162,7 +166,7 @@ static size_t gather_units(const struct judging *j, const char *rates_key, const
             if (strcmp(text_of(device, "model"), model)) continue;
             size_t k = el_json_numbers(json_object_get(row, rates_key), &values[n]);
             if (k == 0) continue;
-            units[n] = (struct el_fleet_unit){.rates = values[n], .n = k};
+            units[n] = (struct el_peer){.rates = values[n], .n = k};
             rows[n++] = (struct judged){host, row};
         }
     return n;
@@ -173,19 +177,19 @@ static void judge_kind(struct judging *j, const struct el_fleet_figure *figure, 
 {
     enum { TIMES = 2 };
     static const char *const times[TIMES] = {"rates", "again"};
-    const struct el_fleet_rule rule = {EL_FLEET_ALPHA / EL_FLEET_FIGURES, j->options->fleet.floor_pct / 100};
+    const struct el_peers_rule rule = {EL_PEERS_ALPHA / EL_FLEET_FIGURES, j->options->fleet.floor_pct / 100};
     size_t most = json_array_size(j->devices);
-    struct el_fleet_unit *units = calloc(most + 1, sizeof *units);
+    struct el_peer *units = calloc(most + 1, sizeof *units);
     struct judged *rows = calloc(most + 1, sizeof *rows);
     double **values = calloc(most + 1, sizeof *values);
     for (int time = 0; time < TIMES && units && rows && values; time++) {
-        struct el_fleet_peers peers;
+        struct el_peers peers;
         size_t n = gather_units(j, times[time], figure->key, model, units, rows, values);
         if (n == 0) continue;
-        el_fleet_judge(units, n, &rule, &peers);
+        el_peers_judge(units, n, &rule, &peers);
         for (size_t i = 0; i < n; i++) {
             bool before = time == 0 || json_is_true(json_object_get(rows[i].figure, "bad"));
-            el_json_put_all(rows[i].figure, EL_KEY("slower_pct", 100 * el_fleet_slower(units[i].deviation)),
+            el_json_put_all(rows[i].figure, EL_KEY("slower_pct", 100 * el_peers_slower(units[i].deviation)),
                             EL_KEY("bad", json_boolean(units[i].bad && before)), EL_KEY("fast", units[i].fast));
             free(values[i]);
         }
@@ -233,7 +237,8 @@ static bool shares_core(const struct judging *j)
     EL_EACH(host, j->hosts)
         EL_EACH(a, json_object_get(host, "devices"))
             EL_EACH(b, json_object_get(host, "devices"))
-                if (a != b && el_json_whole(a, "core") >= 0 && el_json_whole(a, "core") == el_json_whole(b, "core")) return true;
+                if (a != b && el_json_whole(a, "core") >= 0 && el_json_whole(a, "core") == el_json_whole(b, "core"))
+                    return true;
     return false;
 }
 
@@ -254,7 +259,8 @@ static void judge_devices(struct judging *j)
         }
     accuse_slow(j);
     if (shared)
-        json_array_append_new(j->reasons, json_string("some hosts are one machine: they took turns, and their steps are not judged"));
+        json_array_append_new(
+            j->reasons, json_string("some hosts are one machine: they took turns, and their steps are not judged"));
 }
 
 /* ---- links ---- */
@@ -272,7 +278,8 @@ static void add_up(const struct judging *j, const struct matrix *m)
         int from = j->host_of[device_at.i];
         EL_EACH(link, el_json_at(device, "parts.links.links")) {
             size_t other = (size_t)el_json_whole(link, "to");
-            if (json_is_true(json_object_get(link, "within")) || other >= json_array_size(j->devices) || from < 0) continue;
+            if (json_is_true(json_object_get(link, "within")) || other >= json_array_size(j->devices) || from < 0)
+                continue;
             size_t at = (size_t)from * m->n + (size_t)j->host_of[other];
             m->latency_us[at] = el_json_number(link, "latency_us");
             EL_EACH(rate, json_object_get(link, "gb_per_s"))
@@ -292,8 +299,8 @@ static void put_link(struct judging *j, const struct matrix *m, size_t from, siz
     sd = n > 1 ? el_stats_stddev(sums, n) : 0;
     m->sds[at] = sd / sqrt((double)n);
     json_array_append_new(json_object_get(j->document, "links"),
-                          el_json_of(EL_KEY("from", (int64_t)from), EL_KEY("to", (int64_t)to), EL_KEY("gb_per_s", m->rates[at]),
-                                     EL_KEY("sd_pct", n > 1 ? 100 * sd : (double)NAN),
+                          el_json_of(EL_KEY("from", (int64_t)from), EL_KEY("to", (int64_t)to),
+                                     EL_KEY("gb_per_s", m->rates[at]), EL_KEY("sd_pct", n > 1 ? 100 * sd : (double)NAN),
                                      EL_KEY("latency_us", m->latency_us[at])));
 }
 
@@ -303,20 +310,20 @@ static void put_fault(struct judging *j, const char *kind, double slower, json_t
                           el_json_of(EL_KEY("kind", kind), EL_KEY("hosts", names), EL_KEY("slower_pct", 100 * slower)));
 }
 
-static void put_link_fault(struct judging *j, const struct el_fleet_link_fault *fault, const int *part)
+static void put_link_fault(struct judging *j, const struct el_peer_fault *fault, const int *part)
 {
     static const char *const kinds[] = {"host", "sends", "receives", "pair", "one_way", "switch"};
     static const char *const words[] = {"all its links", "what it sends", "what it receives", "", "", ""};
     json_t *names = json_array();
-    if (fault->kind == EL_FLEET_SWITCH) {
+    if (fault->kind == EL_PEER_SWITCH) {
         EL_EACH(host, j->hosts)
             if (part[host_at.i] == part[fault->a]) json_array_append(names, json_object_get(host, "name"));
     } else
         json_array_append(names, json_object_get(json_array_get(j->hosts, (size_t)fault->a), "name"));
-    if (fault->kind == EL_FLEET_PAIR || fault->kind == EL_FLEET_ONE_WAY)
+    if (fault->kind == EL_PEER_PAIR || fault->kind == EL_PEER_ONE_WAY)
         json_array_append(names, json_object_get(json_array_get(j->hosts, (size_t)fault->b), "name"));
     put_fault(j, kinds[fault->kind], fault->slower, names);
-    if (fault->kind <= EL_FLEET_RECEIVES)
+    if (fault->kind <= EL_PEER_RECEIVES)
         accuse(j, json_array_get(j->hosts, (size_t)fault->a), fault->slower, words[fault->kind]);
 }
 
@@ -342,11 +349,11 @@ static int *groups_of(const struct judging *j)
 static void judge_matrix(struct judging *j, const struct matrix *m)
 {
     int *part = calloc(m->n + 1, sizeof *part), *group = groups_of(j);
-    struct el_fleet_link_fault *faults = calloc(EL_FLEET_FAULTS_MAX, sizeof *faults);
-    struct el_fleet_peers peers;
+    struct el_peer_fault *faults = calloc(EL_PEER_FAULTS_MAX, sizeof *faults);
+    struct el_peers peers;
     if (part && faults) {
-        const struct el_fleet_links links = {.n = (int)m->n, .rates = m->rates, .sds = m->sds, .group = group};
-        int found = el_fleet_judge_links(&links, EL_FLEET_ALPHA / EL_FLEET_FIGURES, faults, part, &peers);
+        const struct el_peer_links links = {.n = (int)m->n, .rates = m->rates, .sds = m->sds, .group = group};
+        int found = el_peer_links_judge(&links, EL_PEERS_ALPHA / EL_FLEET_FIGURES, faults, part, &peers);
         for (int i = 0; i < found; i++) put_link_fault(j, &faults[i], part);
         el_json_put(j->peers, "links",
                     el_json_of(EL_KEY("peers", (int64_t)m->n), EL_KEY("centre", 1e9 * peers.centre),
@@ -377,6 +384,84 @@ static void judge_links(struct judging *j)
     }
     free(m.sums);
     free(m.latency_us);
+}
+
+/* ---- pairs of devices within a host: against the same pair of other hosts, as not all pairs of a host are alike ----
+ */
+
+struct within {
+    double *rates;
+    size_t n;
+    int from, to; /* ranks */
+};
+
+static int local_of(const struct judging *j, int rank)
+{
+    int n = 0;
+    for (int k = 0; k < rank; k++) n += j->host_of[k] == j->host_of[rank];
+    return n;
+}
+
+static size_t gather_within(const struct judging *j, struct within *rows, size_t most)
+{
+    size_t n = 0;
+    EL_EACH(device, j->devices)
+        EL_EACH(link, el_json_at(device, "parts.links.links")) {
+            if (!json_is_true(json_object_get(link, "within")) || n == most) continue;
+            rows[n] = (struct within){.from = (int)device_at.i, .to = (int)el_json_whole(link, "to")};
+            rows[n].n = el_json_numbers(json_object_get(link, "gb_per_s"), &rows[n].rates);
+            double median = rows[n].n ? el_stats_median(rows[n].rates, rows[n].n) : NAN;
+            json_array_append_new(json_object_get(j->document, "within"),
+                                  el_json_of(EL_KEY("host", j->host_of[device_at.i]), EL_KEY("from", rows[n].from),
+                                             EL_KEY("to", rows[n].to), EL_KEY("gb_per_s", median),
+                                             EL_KEY("latency_us", el_json_number(link, "latency_us"))));
+            n++;
+        }
+    return n;
+}
+
+static void accuse_pair(struct judging *j, const struct within *row, const struct el_peer *unit)
+{
+    json_t *host = json_array_get(j->hosts, (size_t)j->host_of[row->from]), *names = json_array();
+    const int ends[2] = {row->from, row->to};
+    for (int i = 0; i < 2; i++)
+        json_array_append_new(names, json_sprintf("%s %s", text_of(host, "name"),
+                                                  text_of(json_array_get(j->devices, (size_t)ends[i]), "name")));
+    put_fault(j, "one_way", el_peers_slower(unit->deviation), names);
+    accuse(j, host, el_peers_slower(unit->deviation), "a pair of its devices");
+}
+
+/* Those of all hosts that lie between devices of the same numbers as row `first`'s. */
+static void judge_pair(struct judging *j, const struct within *rows, size_t n, size_t first, struct el_peer *units,
+                       size_t *at)
+{
+    size_t peers = 0, n_hosts = json_array_size(j->hosts);
+    const struct el_peers_rule rule = {EL_PEERS_ALPHA / EL_FLEET_FIGURES * (double)n_hosts / (double)n, PAIR_FLOOR};
+    int from = local_of(j, rows[first].from), to = local_of(j, rows[first].to);
+    struct el_peers found;
+    for (size_t i = 0; i < n && peers < n_hosts; i++)
+        if (local_of(j, rows[i].from) == from && local_of(j, rows[i].to) == to) {
+            units[peers] = (struct el_peer){.rates = rows[i].rates, .n = rows[i].n};
+            at[peers++] = i;
+        }
+    el_peers_judge(units, peers, &rule, &found);
+    for (size_t i = 0; i < peers; i++)
+        if (units[i].bad) accuse_pair(j, &rows[at[i]], &units[i]);
+}
+
+static void judge_within(struct judging *j)
+{
+    enum { MOST = 1 << 16 };
+    struct within *rows = calloc(MOST, sizeof *rows);
+    size_t n = rows ? gather_within(j, rows, MOST) : 0, n_hosts = json_array_size(j->hosts);
+    struct el_peer *units = calloc(n_hosts + 1, sizeof *units);
+    size_t *at = calloc(n_hosts + 1, sizeof *at);
+    for (size_t i = 0; i < n && units && at && n_hosts > 2; i++)
+        if (j->host_of[rows[i].from] == j->host_of[rows[0].from]) judge_pair(j, rows, n, i, units, at);
+    for (size_t i = 0; i < n; i++) free(rows[i].rates);
+    free(rows);
+    free(units);
+    free(at);
 }
 
 static void judge_losses(struct judging *j)
@@ -412,7 +497,8 @@ static void judge_losses(struct judging *j)
 static void judge_wrong(struct judging *j)
 {
     EL_EACH(device, j->devices) {
-        json_t *wrong = el_json_at(device, "parts.soak.wrong"), *host = json_array_get(j->hosts, (size_t)j->host_of[device_at.i]);
+        json_t *wrong = el_json_at(device, "parts.soak.wrong"),
+               *host = json_array_get(j->hosts, (size_t)j->host_of[device_at.i]);
         if (!json_is_object(wrong)) continue;
         EL_EACH(row, json_object_get(host, "devices"))
             if (el_json_whole(row, "rank") == (int64_t)device_at.i) json_object_set(row, "wrong", wrong);
@@ -446,13 +532,14 @@ static const json_t *figure_then(const json_t *baseline, const char *host, const
 static bool slower_than_then(const json_t *now, const json_t *then, double *slower_p)
 {
     double *a = NULL, *b = NULL;
-    size_t n = el_json_numbers(json_object_get(now, "rates"), &a), m = el_json_numbers(json_object_get(then, "rates"), &b);
+    size_t n = el_json_numbers(json_object_get(now, "rates"), &a),
+           m = el_json_numbers(json_object_get(then, "rates"), &b);
     for (size_t i = 0; i < n; i++) a[i] = log(a[i]);
     for (size_t i = 0; i < m; i++) b[i] = log(b[i]);
     double by = n && m ? el_stats_median(a, n) - el_stats_median(b, m) : 0;
     struct el_interval interval = el_stats_difference_unpaired(a, n, b, m);
-    *slower_p = el_fleet_slower(by);
-    bool slower = *slower_p > EL_FLEET_FEW_FLOOR && (!interval.valid || interval.low > 0 || interval.high < 0);
+    *slower_p = el_peers_slower(by);
+    bool slower = *slower_p > EL_PEERS_FEW_FLOOR && (!interval.valid || interval.low > 0 || interval.high < 0);
     free(a);
     free(b);
     return slower;
@@ -481,10 +568,12 @@ static void compare_with_baseline(struct judging *j)
                                   json_array_get(j->hosts, (size_t)el_json_whole(link, "to"))};
         EL_EACH(then, json_object_get(j->baseline, "links")) {
             const json_t *old = json_object_get(j->baseline, "hosts");
-            bool same = el_json_is(json_array_get(old, (size_t)el_json_whole(then, "from")), "name", text_of(names[0], "name")) &&
-                        el_json_is(json_array_get(old, (size_t)el_json_whole(then, "to")), "name", text_of(names[1], "name"));
+            bool same =
+                el_json_is(json_array_get(old, (size_t)el_json_whole(then, "from")), "name",
+                           text_of(names[0], "name")) &&
+                el_json_is(json_array_get(old, (size_t)el_json_whole(then, "to")), "name", text_of(names[1], "name"));
             double slower = 1 - el_json_number(link, "gb_per_s") / el_json_number(then, "gb_per_s");
-            if (!same || !(slower > EL_FLEET_FEW_FLOOR)) continue;
+            if (!same || !(slower > EL_PEERS_FEW_FLOOR)) continue;
             put_fault(j, "one_way", slower, json_pack("[s, s]", text_of(names[0], "name"), text_of(names[1], "name")));
         }
     }
@@ -542,12 +631,21 @@ static void conclude(struct judging *j)
             json_array_append_new(j->reasons, json_string(text));
             j->undecided = true;
         }
+    if (json_array_size(j->devices) > EL_MEMBERS_MAX && !json_is_true(json_object_get(j->gathered, "simulated")))
+        json_array_append_new(j->reasons,
+                              json_sprintf("no step was measured: ddp has at most %d devices", EL_MEMBERS_MAX));
     if (json_is_true(json_object_get(j->gathered, "interrupted"))) {
         json_array_append_new(j->reasons, json_string("it was interrupted"));
         j->undecided = true;
     }
-    el_json_put_all(j->document, EL_KEY("verdict", bad ? "bad" : j->undecided ? "undecided" : "good"),
-                    EL_KEY("exit_status", bad ? 1 : j->undecided ? 3 : 0), EL_KEY("order", order_of(j)));
+    el_json_put_all(j->document,
+                    EL_KEY("verdict", bad            ? "bad"
+                                      : j->undecided ? "undecided"
+                                                     : "good"),
+                    EL_KEY("exit_status", bad            ? 1
+                                          : j->undecided ? 3
+                                                         : 0),
+                    EL_KEY("order", order_of(j)));
 }
 
 /* Rank 0 of the phase wrote it: whoever has it. Numbers of that phase are kept, as later ones have others. */
@@ -575,9 +673,11 @@ static void put_all_reduce(struct judging *j)
             json_array_append_new(rates, el_json_real(2 * (n - 1) / n * bytes / json_number_value(s) * 1e-9));
         bool known = json_array_size(rates) > 0;
         if (known)
-            el_json_put(j->document, "all_reduce", el_json_of(EL_KEY("bytes", bytes), EL_KEY("busbw_gb_per_s", json_incref(rates)),
-                                                              EL_KEY("backend", text_of(el_json_at(device, "parts.links"), "backend")),
-                                                              EL_KEY("message_bytes", el_json_number(el_json_at(device, "parts.links"), "bytes"))));
+            el_json_put(
+                j->document, "all_reduce",
+                el_json_of(EL_KEY("bytes", bytes), EL_KEY("busbw_gb_per_s", json_incref(rates)),
+                           EL_KEY("backend", text_of(el_json_at(device, "parts.links"), "backend")),
+                           EL_KEY("message_bytes", el_json_number(el_json_at(device, "parts.links"), "bytes"))));
         json_decref(rates);
         if (known) return;
     }
@@ -603,12 +703,13 @@ enum el_status el_fleet_document(const struct el_options *options, json_t *gathe
                         .reasons = json_array()};
     char command[2 * EL_PATH_BYTES] = "evenload fleet";
     el_options_command_line(EL_CMD_FLEET, options, command, sizeof command);
-    j.document = el_json_of(EL_KEY("schema", EL_FLEET_SCHEMA), EL_KEY("kind", "fleet"), EL_KEY("command", (const char *)command),
-                            EL_KEY("environment", el_environment()), EL_KEY("repeats", options->repeats),
-                            EL_KEY("simulated", json_boolean(json_is_true(json_object_get(gathered, "simulated")))),
-                            EL_KEY("hosts", j.hosts), EL_KEY("links", json_array()), EL_KEY("faults", j.faults),
-                            EL_KEY("peers", j.peers), EL_KEY("reasons", j.reasons),
-                            EL_KEY("phases", json_incref(json_object_get(gathered, "phases"))));
+    j.document =
+        el_json_of(EL_KEY("schema", EL_FLEET_SCHEMA), EL_KEY("kind", "fleet"), EL_KEY("command", (const char *)command),
+                   EL_KEY("environment", el_environment()), EL_KEY("repeats", options->repeats),
+                   EL_KEY("simulated", json_boolean(json_is_true(json_object_get(gathered, "simulated")))),
+                   EL_KEY("hosts", j.hosts), EL_KEY("links", json_array()), EL_KEY("within", json_array()),
+                   EL_KEY("faults", j.faults), EL_KEY("peers", j.peers), EL_KEY("reasons", j.reasons),
+                   EL_KEY("phases", json_incref(json_object_get(gathered, "phases"))));
     take_step(&j);
     put_hosts(&j);
     j.host_of = calloc(json_array_size(j.devices) + 1, sizeof *j.host_of);
@@ -619,6 +720,7 @@ enum el_status el_fleet_document(const struct el_options *options, json_t *gathe
     put_rounds(&j);
     judge_devices(&j);
     judge_links(&j);
+    judge_within(&j);
     judge_losses(&j);
     judge_wrong(&j);
     if (baseline) compare_with_baseline(&j);

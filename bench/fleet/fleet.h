@@ -15,24 +15,36 @@
  * DIR/fleet.json: {"schema", "kind": "fleet", "command", "environment", "repeats", "exit_status", "verdict":
  * "good|bad|undecided", "reasons": [text], "hosts": [host], "links": [link], "faults": [fault], "peers": {figure:
  * {"peers", "centre", "sd_pct", "detects_pct", "few"}}, "all_reduce": {"bytes", "busbw_gb_per_s": [a repeat]} or null,
- * "step": {"step_ms": [...]} or null, "rounds": {"between" (hosts), "of" (all)}, "soak": {"steps", "passes_at_least"} or
- * null, "phases": [{"name", "seconds", "reason"}]}.
+ * "step": {"step_ms": [...]} or null, "rounds": {"between" (hosts), "of" (all)}, "soak": {"steps", "passes_at_least"}
+ * or null, "phases": [{"name", "seconds", "reason"}]}.
  *
  * A host: {"name", "boot", "ranks": [rank], "state": "measured|lost|absent", "reason", "verdict":
  * "good|bad|undecided|lost|absent", "slower_pct" (of its worst figure), "worst" (its name), "retransmitted_pct",
- * "devices": [{"rank", "name", "uuid", "model", "core", "granted_pct", "figures": {figure: {"rates": [...], "again": [...] (if some were slow) or null, "median", "slower_pct", "bad"}},
- * "reason", "wrong": null or {"op", "element", "is", "was", "step"}}]}.
- * A link: {"from", "to" (hosts by place), "gb_per_s" (median, of all devices together), "sd_pct", "latency_us"}.
- * A fault: {"kind": "host|sends|receives|pair|one_way|switch|loss", "hosts": [name], "slower_pct"}. */
+ * "devices": [{"rank", "name", "uuid", "model", "core", "granted_pct", "figures": {figure: {"rates": [...], "again":
+ * [...] (if some were slow) or null, "median", "slower_pct", "bad"}}, "reason", "wrong": null or {"op", "element",
+ * "is", "was", "step"}}]}. "within": [{"host", "from", "to" (ranks), "gb_per_s", "latency_us"}] of a host's devices. A
+ * link: {"from", "to" (hosts by place), "gb_per_s" (median, of all devices together), "sd_pct", "latency_us"}. A fault:
+ * {"kind": "host|sends|receives|pair|one_way|switch|loss", "hosts": [name], "slower_pct"}. */
 #pragma once
 
-#include "bench/fleet/judge.h"
 #include "bench/job/worker.h"
 #include "bench/plot/data_file.h"
+#include "bench/stats/peers.h"
 
 enum { EL_FLEET_SCHEMA = 1, EL_FLEET_HOST_BYTES = 64, EL_FLEET_SILENCE_S = 5, EL_FLEET_RANKS_MAX = 4096 };
 /* A collective of a phase that takes longer has a rank that hangs. */
 enum { EL_FLEET_STUCK_S = 15 };
+
+/* ---- rounds.c: in el_fleet_rounds(n) rounds of disjoint pairs each of n members meets each other one once ---- */
+
+int el_fleet_rounds(int n);
+/* In a round from 0; -1: it rests. */
+int el_fleet_partner(int n, int round, int member);
+/* The k-th of at most `most` rounds, spread over all. */
+int el_fleet_round_of(int n, int most, int k);
+
+/* The rate of false alarms is that of all figures together. */
+enum { EL_FLEET_FIGURES = 7 };
 
 /* A figure of each device: more is better. */
 struct el_fleet_figure {
@@ -42,8 +54,8 @@ struct el_fleet_figure {
 enum { EL_FLEET_DEVICE_FIGURES = 4 };
 extern const struct el_fleet_figure el_fleet_figures[EL_FLEET_DEVICE_FIGURES];
 
-/* ---- worker.c: "worker fleet RESULT PHASE HOSTS WRONG": HOSTS has each rank's host, "0,0,1,1", WRONG what is injected.
- * Each rank writes a document of its own ---- */
+/* ---- worker.c: "worker fleet RESULT PHASE HOSTS WRONG": HOSTS has each rank's host, "0,0,1,1", WRONG what is
+ * injected. Each rank writes a document of its own ---- */
 enum el_status el_fleet_worker(struct el_worker *worker);
 
 /* A phase's process. */
@@ -57,6 +69,8 @@ struct el_fleet_rank {
 };
 /* devices.c: {"products": [rate], "memory", "copies", "granted_pct": of a CPU core's time}. New references. */
 enum el_status el_fleet_measure_device(struct el_fleet_rank *rank, json_t **document_p);
+/* Whether it is a GPU, and not an emulated one, and so gets more work. */
+enum el_status el_fleet_is_large(struct el_device *device, bool *large_p);
 /* pairs.c: {"links": [{"to", "within", "gb_per_s": [rate], "latency_us"}], "all_reduce": {"bytes", "s": [...]},
  * "bytes", "retransmitted", "segments"}. Collective. */
 enum el_status el_fleet_measure_pairs(struct el_fleet_rank *rank, json_t **document_p);
@@ -100,13 +114,14 @@ struct el_fleet_opening {
     const char *token;
     enum el_status (*tell)(void *context, int port, const char *token);
     void *context;
+    bool lost; /* set: some process does not answer any more */
 };
 /* Pairs take at most this long a round, with meeting and splitting. */
 #define EL_FLEET_ROUND_S 1.5
 /* {"agents", "devices", "phases", ...}: see document.c. `place`: of a launcher's rank 0; NULL: starts agents itself.
  * Interrupted: what there is. Blocking. Errors: EL_ERR_INVALID, EL_ERR_IO, EL_ERR_TIMEOUT: nobody came. */
 enum el_status el_fleet_conduct(struct el_options *options, const struct el_launch_place *place,
-                                const struct el_fleet_opening *opening, json_t **gathered_p);
+                                struct el_fleet_opening *opening, json_t **gathered_p);
 
 /* ---- simulate.c: as above, of simulated devices ---- */
 enum el_status el_fleet_simulate(struct el_options *options, json_t **gathered_p);

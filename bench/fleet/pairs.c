@@ -110,7 +110,7 @@ static enum el_status agree(const struct session *s, struct el_comm *pair, int m
 static enum el_status measure_pair(const struct session *s, struct el_comm *pair, int partner, bool within)
 {
     int repeats = s->rank->options->repeats, runs = 0, side = el_comm_rank(pair);
-    double (*seconds)[2] = calloc((size_t)repeats + 4, sizeof *seconds), small[2 * 3];
+    double(*seconds)[2] = calloc((size_t)repeats + 4, sizeof *seconds), small[2 * 3];
     if (!seconds) return el_fail_errno("%d repeats", repeats);
     enum el_status status = exchange(s, pair, sizeof(float), 3, seconds);
     for (int i = 0; i < 6; i++) small[i] = seconds[i / 2][i % 2] / 2;
@@ -123,9 +123,9 @@ static enum el_status measure_pair(const struct session *s, struct el_comm *pair
     json_t *rates = json_array();
     for (int i = 0; i < runs && status == EL_OK; i++)
         json_array_append_new(rates, el_json_real(1e-9 * (double)s->bytes / seconds[i][side]));
-    json_array_append_new(s->links, el_json_of(EL_KEY("to", partner), EL_KEY("within", within),
-                                               EL_KEY("latency_us", 1e6 * el_stats_median(small, 6)),
-                                               EL_KEY("gb_per_s", rates)));
+    json_array_append_new(s->links,
+                          el_json_of(EL_KEY("to", partner), EL_KEY("within", within),
+                                     EL_KEY("latency_us", 1e6 * el_stats_median(small, 6)), EL_KEY("gb_per_s", rates)));
     free(seconds);
     return status;
 }

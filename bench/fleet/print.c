@@ -19,7 +19,8 @@ static const char *text_of(const json_t *object, const char *key)
 static void show_rate(const json_t *host, int f, char *text)
 {
     char figure[EL_FIGURE_BYTES];
-    snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(el_fleet_slowest(host, el_fleet_figures[f].key) * el_fleet_figures[f].scale, figure));
+    snprintf(text, EL_CELL_BYTES, "%s",
+             el_text_figure(el_fleet_slowest(host, el_fleet_figures[f].key) * el_fleet_figures[f].scale, figure));
 }
 
 static void show_products(const json_t *host, const json_t *context, char *text)
@@ -151,8 +152,10 @@ static void say_device(const json_t *host, const json_t *device, FILE *out)
     char label[200], text[EL_FIGURE_BYTES], granted[80] = "";
     double had_pct = el_json_number(device, "granted_pct");
     if (had_pct < GRANTED_PCT)
-        snprintf(granted, sizeof granted, "; it had its core for %.0f %% of the time: a quota, or other programs", had_pct);
-    snprintf(label, sizeof label, "%s, %s%s%s%s", text_of(host, "name"), name, *uuid ? " (" : "", uuid, *uuid ? ")" : "");
+        snprintf(granted, sizeof granted, "; it had its core for %.0f %% of the time: a quota, or other programs",
+                 had_pct);
+    snprintf(label, sizeof label, "%s, %s%s%s%s", text_of(host, "name"), name, *uuid ? " (" : "", uuid,
+             *uuid ? ")" : "");
     for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++) {
         const struct el_fleet_figure *row = &el_fleet_figures[f];
         const json_t *figure = json_object_get(json_object_get(device, "figures"), row->key);
@@ -160,16 +163,16 @@ static void say_device(const json_t *host, const json_t *device, FILE *out)
         if (!json_is_true(json_object_get(figure, "bad"))) continue;
         bool of_then = !(slower > 0) || then > slower;
         EL_ITEM(out, "%s: %s %.0f %% slower than %s (%s %s)%s.", label, row->name, of_then ? then : slower,
-                of_then ? "in the baseline" : "its peers", el_text_figure(el_json_number(figure, "median") * row->scale, text),
-                row->unit, f < 3 ? granted : "");
+                of_then ? "in the baseline" : "its peers",
+                el_text_figure(el_json_number(figure, "median") * row->scale, text), row->unit, f < 3 ? granted : "");
     }
     if (*text_of(device, "reason")) EL_ITEM(out, "%s: %s.", label, text_of(device, "reason"));
     if (!json_is_object(wrong)) return;
     bool known = el_json_whole(wrong, "element") >= 0;
     if (known)
-        EL_ITEM(out, "%s: wrong result of %s in step %lld: element %lld is %.9g, not %.9g.", label, text_of(wrong, "op"),
-                (long long)el_json_whole(wrong, "step"), (long long)el_json_whole(wrong, "element"),
-                el_json_number(wrong, "is"), el_json_number(wrong, "was"));
+        EL_ITEM(out, "%s: wrong result of %s in step %lld: element %lld is %.9g, not %.9g.", label,
+                text_of(wrong, "op"), (long long)el_json_whole(wrong, "step"),
+                (long long)el_json_whole(wrong, "element"), el_json_number(wrong, "is"), el_json_number(wrong, "was"));
     else
         EL_ITEM(out, "%s: wrong result of %s in step %lld; it did not come again, so the element is unknown.", label,
                 text_of(wrong, "op"), (long long)el_json_whole(wrong, "step"));
@@ -201,6 +204,30 @@ static void say_peers(const json_t *document, FILE *out)
     if (*words) EL_SAY(out, "Slowdowns that this run finds (in 95 of 100 cases): %s.", words);
 }
 
+static const char *device_name(const json_t *document, int64_t rank)
+{
+    EL_EACH(host, json_object_get(document, "hosts"))
+        EL_EACH(device, json_object_get(host, "devices"))
+            if (el_json_whole(device, "rank") == rank) return text_of(device, "name");
+    return "?";
+}
+
+/* Of a single host there are no peers that could tell: its slowest pair is said. */
+static void say_within(const json_t *document, FILE *out)
+{
+    const json_t *within = json_object_get(document, "within"), *slowest = json_array_get(within, 0);
+    char texts[2][EL_FIGURE_BYTES];
+    double *values = NULL;
+    size_t n = el_json_numbers_at(within, "gb_per_s", &values);
+    EL_EACH(pair, within)
+        if (el_json_number(pair, "gb_per_s") < el_json_number(slowest, "gb_per_s")) slowest = pair;
+    if (n > 2 && json_array_size(json_object_get(document, "hosts")) == 1)
+        EL_SAY(out, "Slowest pair of devices: %s to %s, %s GB/s; the median pair has %s.",
+               device_name(document, el_json_whole(slowest, "from")), device_name(document, el_json_whole(slowest, "to")),
+               el_text_figure(el_json_number(slowest, "gb_per_s"), texts[0]), el_text_figure(el_stats_median(values, n), texts[1]));
+    free(values);
+}
+
 void el_fleet_print(const json_t *document, FILE *out)
 {
     char text[EL_FIGURE_BYTES];
@@ -208,7 +235,8 @@ void el_fleet_print(const json_t *document, FILE *out)
     fputc('\n', out);
     EL_EACH(fault, json_object_get(document, "faults")) say_fault(fault, out);
     EL_EACH(host, json_object_get(document, "hosts")) {
-        if (*text_of(host, "reason")) EL_ITEM(out, "%s is %s: %s.", text_of(host, "name"), text_of(host, "state"), text_of(host, "reason"));
+        if (*text_of(host, "reason"))
+            EL_ITEM(out, "%s is %s: %s.", text_of(host, "name"), text_of(host, "state"), text_of(host, "reason"));
         EL_EACH(device, json_object_get(host, "devices")) say_device(host, device, out);
     }
     EL_EACH(reason, json_object_get(document, "reasons")) EL_ITEM(out, "%s.", json_string_value(reason));
@@ -218,9 +246,11 @@ void el_fleet_print(const json_t *document, FILE *out)
         EL_SAY(out, "All-reduce of 16 MiB by all: busbw %s GB/s (%s).", el_text_figure(el_stats_median(rates, n), text),
                el_json_text(document, "all_reduce.backend", "?"));
     free(rates);
+    say_within(document, out);
     double rounds = el_json_number(document, "rounds.between"), of = el_json_number(document, "rounds.of");
     if (rounds < of && json_array_size(json_object_get(document, "links")))
-        EL_SAY(out, "Links: %.0f of %.0f rounds, so %.0f %% of the pairs of hosts; --budget has more.", rounds, of, 100 * rounds / of);
+        EL_SAY(out, "Links: %.0f of %.0f rounds, so %.0f %% of the pairs of hosts; --budget has more.", rounds, of,
+               100 * rounds / of);
     double steps = el_json_number(document, "soak.steps");
     if (steps > 0) EL_SAY(out, "Soak: %.0f steps replayed, what every op wrote compared bit for bit.", steps);
     say_peers(document, out);
@@ -237,9 +267,10 @@ enum el_status el_fleet_csv(const void *document, FILE *out)
         EL_EACH(device, json_object_get(host, "devices"))
             EL_EACH_KEY(key, figure, json_object_get(device, "figures")) {
                 el_escape_csv(text_of(host, "name"), out);
-                fprintf(out, ",%lld,%s,%s,%s,%s,%.6g,%.3f,%d\n", (long long)el_json_whole(device, "rank"), text_of(device, "name"),
-                        text_of(device, "uuid"), text_of(host, "verdict"), key, el_json_number(figure, "median"),
-                        el_json_number(figure, "slower_pct"), json_is_true(json_object_get(figure, "bad")));
+                fprintf(out, ",%lld,%s,%s,%s,%s,%.6g,%.3f,%d\n", (long long)el_json_whole(device, "rank"),
+                        text_of(device, "name"), text_of(device, "uuid"), text_of(host, "verdict"), key,
+                        el_json_number(figure, "median"), el_json_number(figure, "slower_pct"),
+                        json_is_true(json_object_get(figure, "bad")));
             }
     EL_EACH(link, json_object_get(document, "links")) {
         el_escape_csv(text_of(json_array_get(hosts, (size_t)el_json_whole(link, "from")), "name"), out);

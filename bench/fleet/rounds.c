@@ -1,5 +1,5 @@
 /* Which pairs work at once. */
-#include "bench/fleet/judge.h"
+#include "bench/fleet/fleet.h"
 
 int el_fleet_rounds(int n)
 {

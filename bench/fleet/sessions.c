@@ -46,8 +46,8 @@ static json_t *session_of(const json_t *document, const json_t *host, int64_t at
             el_fleet_slowest(host, el_fleet_figures[f].key) * el_fleet_figures[f].scale);
     put(figures, "sends", "GB/s", el_fleet_link_median(document, at, "from"));
     put(figures, "receives", "GB/s", el_fleet_link_median(document, at, "to"));
-    return el_json_of(EL_KEY("program", json_sprintf("fleet %s", el_json_text(host, "name", "?"))), EL_KEY("status", "ok"),
-                      EL_KEY("figures", figures));
+    return el_json_of(EL_KEY("program", json_sprintf("fleet %s", el_json_text(host, "name", "?"))),
+                      EL_KEY("status", "ok"), EL_KEY("figures", figures));
 }
 
 /* What depends on the build of evenload stays in the environment: it does the work that is measured. */
@@ -57,7 +57,8 @@ enum el_status el_fleet_save_sessions(const json_t *document, const char *dir)
     uint64_t id;
     json_t *trials = json_array();
     EL_EACH(host, json_object_get(document, "hosts"))
-        if (el_json_is(host, "state", "measured")) json_array_append_new(trials, session_of(document, host, (int64_t)host_at.i));
+        if (el_json_is(host, "state", "measured"))
+            json_array_append_new(trials, session_of(document, host, (int64_t)host_at.i));
     json_t *run = el_record_run(json_incref(json_object_get(document, "environment")), trials);
     if (!run || getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id) {
         json_decref(run);

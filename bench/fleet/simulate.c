@@ -61,7 +61,8 @@ static bool read_item(struct fleet *f, const char *item)
     }
     if (!strncmp(item, "link=", 5) && f->n_slow < ITEMS_MAX) {
         struct slow_link *slow = &f->slow[f->n_slow++];
-        if (!read_end(&at, f->n, &slow->from) || *at++ != '-' || !read_end(&at, f->n, &slow->to) || *at++ != ':') return false;
+        if (!read_end(&at, f->n, &slow->from) || *at++ != '-' || !read_end(&at, f->n, &slow->to) || *at++ != ':')
+            return false;
         slow->ratio = strtod(at, &end);
         return end > at && *end == 0 && slow->ratio > 0 && slow->ratio <= 1;
     }
@@ -80,10 +81,11 @@ static enum el_status read_inject(struct fleet *f)
     snprintf(text, sizeof text, "%s", f->options->inject);
     for (char *item; (item = strsep(&rest, ",")) && f->options->inject[0];)
         if (!read_item(f, item))
-            return el_fail(EL_ERR_INVALID,
-                           "--inject %s: of %d simulated hosts: straggler=HOST:RATIO (1 or more), link=A-B:RATIO (up to 1; A or "
-                           "B may be *), noise=PCT",
-                           item, f->n);
+            return el_fail(
+                EL_ERR_INVALID,
+                "--inject %s: of %d simulated hosts: straggler=HOST:RATIO (1 or more), link=A-B:RATIO (up to 1; A or "
+                "B may be *), noise=PCT",
+                item, f->n);
     return EL_OK;
 }
 
@@ -119,8 +121,14 @@ static enum el_status send(const struct fleet *f, struct el_program *program, in
                                   .op_class = EL_CLASS_COMM,
                                   .run = no_work,
                                   .bytes = (double)bytes,
-                                  .messages = {.verb = "send", .algorithm = "direct", .rounds = 1, .largest_bytes = bytes,
-                                               .total_bytes = bytes, .rank = from, .size = f->n, .partner = to}};
+                                  .messages = {.verb = "send",
+                                               .algorithm = "direct",
+                                               .rounds = 1,
+                                               .largest_bytes = bytes,
+                                               .total_bytes = bytes,
+                                               .rank = from,
+                                               .size = f->n,
+                                               .partner = to}};
     return el_program_call(program, f->devices[from], EL_STREAM_COMPUTE, &op, id_p);
 }
 
@@ -138,7 +146,8 @@ static void keep(void *context, const struct el_step_event *event)
         json_t *rates = json_array();
         const struct el_span *span = spans->ids[i] < 0 ? NULL : &event->spans[spans->ids[i]];
         for (int k = 0; k < f->options->repeats && span; k++)
-            json_array_append_new(rates, json_real((double)MESSAGE_BYTES / (double)(span->end_ns - span->begin_ns) * drawn(f)));
+            json_array_append_new(
+                rates, json_real((double)MESSAGE_BYTES / (double)(span->end_ns - span->begin_ns) * drawn(f)));
         if (span)
             json_array_append_new(f->links[i], el_json_of(EL_KEY("to", spans->partners[i]), EL_KEY("within", false),
                                                           EL_KEY("latency_us", 1e-3 * f->machine.network_latency_ns),
@@ -180,8 +189,8 @@ static enum el_status run_rounds(struct fleet *f)
     if (wanted > fit) wanted = fit;
     f->options->fleet.rounds = wanted;
     if (!f->options->quiet)
-        fprintf(stderr, "%d simulated hosts: %d of %d rounds of pairs; of real ones at most %.0f s\n", f->n, wanted, all,
-                wanted * EL_FLEET_ROUND_S);
+        fprintf(stderr, "%d simulated hosts: %d of %d rounds of pairs; of real ones at most %.0f s\n", f->n, wanted,
+                all, wanted * EL_FLEET_ROUND_S);
     for (int k = 0; k < wanted && status == EL_OK; k++)
         status = run_round(f, el_fleet_round_of(f->n, wanted, k), ids, partners);
     free(ids);

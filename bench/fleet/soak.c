@@ -17,16 +17,48 @@ enum { STEPS_ON_HOST = 8, STEPS_ON_GPU = 64, WIDTH_ON_HOST = 512, WIDTH_ON_GPU =
 enum { BLOCK = 256, INJECTED_AT = 1000 };
 
 enum buffer {
-    INPUT, W1, W2, W3, SCALE, SHIFT, M1, M2, M3, V1, V2, V3, N_STATE, /* kept from step to step */
-    H1 = N_STATE, SAVED1, N1, H2, SAVED2, N2, OUT, D_OUT, DW3, DN2, DH2, DS2, DT2, DW2, DN1, DH1, DS1, DT1, DW1, WRONG,
+    INPUT,
+    W1,
+    W2,
+    W3,
+    SCALE,
+    SHIFT,
+    M1,
+    M2,
+    M3,
+    V1,
+    V2,
+    V3,
+    N_STATE, /* kept from step to step */
+    H1 = N_STATE,
+    SAVED1,
+    N1,
+    H2,
+    SAVED2,
+    N2,
+    OUT,
+    D_OUT,
+    DW3,
+    DN2,
+    DH2,
+    DS2,
+    DT2,
+    DW2,
+    DN1,
+    DH1,
+    DS1,
+    DT1,
+    DW1,
+    WRONG,
     N_BUFFERS
 };
 enum size { BY_ROWS, BY_WIDTH, SQUARE, TWO_A_ROW, ONE };
 static const enum size sizes[N_BUFFERS] = {
-    [W1] = SQUARE, [W2] = SQUARE, [W3] = SQUARE, [SCALE] = BY_WIDTH, [SHIFT] = BY_WIDTH, [M1] = SQUARE, [M2] = SQUARE,
-    [M3] = SQUARE, [V1] = SQUARE, [V2] = SQUARE, [V3] = SQUARE, [SAVED1] = TWO_A_ROW, [SAVED2] = TWO_A_ROW,
-    [DW3] = SQUARE, [DS2] = BY_WIDTH, [DT2] = BY_WIDTH, [DW2] = SQUARE, [DS1] = BY_WIDTH, [DT1] = BY_WIDTH,
-    [DW1] = SQUARE, [WRONG] = ONE};
+    [W1] = SQUARE,    [W2] = SQUARE,        [W3] = SQUARE,        [SCALE] = BY_WIDTH, [SHIFT] = BY_WIDTH,
+    [M1] = SQUARE,    [M2] = SQUARE,        [M3] = SQUARE,        [V1] = SQUARE,      [V2] = SQUARE,
+    [V3] = SQUARE,    [SAVED1] = TWO_A_ROW, [SAVED2] = TWO_A_ROW, [DW3] = SQUARE,     [DS2] = BY_WIDTH,
+    [DT2] = BY_WIDTH, [DW2] = SQUARE,       [DS1] = BY_WIDTH,     [DT1] = BY_WIDTH,   [DW1] = SQUARE,
+    [WRONG] = ONE};
 
 /* p[]: buffers in the kernel's order, -1: none; outputs begin at `first`. */
 struct op {
@@ -36,7 +68,10 @@ struct op {
     enum { PRODUCT, NORM, ALL, WEIGHTS } d;
     double s[5];
 };
-#define ADAM_S {1e-3, 0.9, 0.999, 1e-8, 0}
+#define ADAM_S                                                                                                         \
+    {                                                                                                                  \
+        1e-3, 0.9, 0.999, 1e-8, 0                                                                                      \
+    }
 static const struct op ops[] = {
     {"linear_forward 1", EL_OP_LINEAR_FORWARD, {INPUT, W1, -1, H1}, 4, 3, PRODUCT, {0}},
     {"layer_norm_forward 1", EL_OP_LAYER_NORM_FORWARD, {H1, SCALE, SHIFT, N1, SAVED1}, 5, 3, NORM, {1e-5}},
@@ -76,7 +111,8 @@ static struct el_view view(const struct soak *s, int buffer)
 
 static enum el_status queue(const struct soak *s, const struct op *row)
 {
-    struct el_kernel_op op = {.head = {.label = row->name, .phase = EL_PHASE_FORWARD}, .op = row->kind, .dtype = EL_F32};
+    struct el_kernel_op op = {
+        .head = {.label = row->name, .phase = EL_PHASE_FORWARD}, .op = row->kind, .dtype = EL_F32};
     int64_t all = s->rows * s->width, weights = s->width * s->width;
     for (int i = 0; i < row->n; i++) op.views[i] = view(s, row->p[i]);
     if (row->kind == EL_OP_LAYER_NORM_BACKWARD) op.views[6] = view(s, row->p[5] == DS2 ? DT2 : DT1);
@@ -102,11 +138,15 @@ static enum el_status build(struct soak *s)
 {
     size_t most = 0;
     for (int b = 0; b < N_BUFFERS; b++) {
-        const size_t of[] = {[BY_ROWS] = (size_t)(s->rows * s->width), [BY_WIDTH] = (size_t)s->width,
-                             [SQUARE] = (size_t)(s->width * s->width), [TWO_A_ROW] = 2 * (size_t)s->rows, [ONE] = 1};
+        const size_t of[] = {[BY_ROWS] = (size_t)(s->rows * s->width),
+                             [BY_WIDTH] = (size_t)s->width,
+                             [SQUARE] = (size_t)(s->width * s->width),
+                             [TWO_A_ROW] = 2 * (size_t)s->rows,
+                             [ONE] = 1};
         s->counts[b] = of[sizes[b]];
         if (s->counts[b] > most) most = s->counts[b];
-        EL_TRY(el_device_alloc(s->device, EL_TAG_WORKSPACE, s->counts[b] * sizeof(float), "fleet's soak", &s->buffers[b]));
+        EL_TRY(
+            el_device_alloc(s->device, EL_TAG_WORKSPACE, s->counts[b] * sizeof(float), "fleet's soak", &s->buffers[b]));
     }
     s->host = malloc(most * sizeof *s->host);
     if (!s->host) return el_fail_errno("soak");
@@ -181,7 +221,8 @@ static enum el_status explain(const struct soak *s, int op, int step, int pass, 
     bool found = status == EL_OK && at < n;
     *wrong_p = el_json_of(EL_KEY("op", ops[op].name), EL_KEY("step", step), EL_KEY("pass", pass),
                           EL_KEY("element", found ? json_integer((json_int_t)at) : json_null()),
-                          EL_KEY("is", found ? (double)is[at] : (double)NAN), EL_KEY("was", found ? (double)s->host[at] : (double)NAN));
+                          EL_KEY("is", found ? (double)is[at] : (double)NAN),
+                          EL_KEY("was", found ? (double)s->host[at] : (double)NAN));
     free(is);
     return status;
 }
@@ -216,7 +257,8 @@ static json_t *digests_json(const struct soak *s, const uint64_t *digests)
             json_decref(row);
             continue;
         }
-        for (int op = 0; op < N_OPS; op++) json_array_append_new(row, json_sprintf("%016" PRIx64, digests[step * N_OPS + op]));
+        for (int op = 0; op < N_OPS; op++)
+            json_array_append_new(row, json_sprintf("%016" PRIx64, digests[step * N_OPS + op]));
         json_array_append_new(steps, el_json_of(EL_KEY("step", step), EL_KEY("digests", row)));
     }
     return steps;
@@ -260,7 +302,8 @@ static enum el_status locate(const struct soak *s, const char *words, json_t *do
         size_t length = n - at < BLOCK ? n - at : BLOCK;
         if (block >= 0 && at >= ((size_t)block + 1) * BLOCK) break;
         if (block < 0)
-            json_array_append_new(list, json_sprintf("%016" PRIx64, el_hash(EL_HASH_BEGIN, s->host + at, length * sizeof(float))));
+            json_array_append_new(
+                list, json_sprintf("%016" PRIx64, el_hash(EL_HASH_BEGIN, s->host + at, length * sizeof(float))));
         else
             json_array_append_new(list, json_real((double)s->host[at]));
     }
@@ -270,7 +313,8 @@ static enum el_status locate(const struct soak *s, const char *words, json_t *do
 
 enum el_status el_fleet_soak(struct el_fleet_rank *rank, const char *words, json_t **document_p)
 {
-    bool gpu = !el_device_is_host_memory(rank->device);
+    bool gpu;
+    EL_TRY(el_fleet_is_large(rank->device, &gpu));
     struct soak s = {.device = rank->device,
                      .gpu = gpu,
                      .steps = gpu ? STEPS_ON_GPU : STEPS_ON_HOST,
@@ -280,7 +324,8 @@ enum el_status el_fleet_soak(struct el_fleet_rank *rank, const char *words, json
     json_t *document = json_object();
     enum el_status status = build(&s);
     if (status == EL_OK)
-        status = strncmp(words, "locate", 6) ? soak(&s, rank->options->fleet.soak_s, document) : locate(&s, words, document);
+        status =
+            strncmp(words, "locate", 6) ? soak(&s, rank->options->fleet.soak_s, document) : locate(&s, words, document);
     el_program_destroy(s.program);
     for (int b = 0; b < N_BUFFERS; b++) el_device_free(s.buffers[b]);
     free(s.host);

@@ -19,6 +19,7 @@ enum { LINE_BYTES = 512 };
 
 static enum el_status room_for(struct el_fleet_conductor *c, int n)
 {
+    EL_TRY(el_bootstrap_check_files(n));
     c->agents = calloc((size_t)n + 1, sizeof *c->agents);
     c->children = calloc((size_t)n + 1, sizeof *c->children);
     c->polls = calloc((size_t)n + 2, sizeof *c->polls);
@@ -45,13 +46,17 @@ static enum el_status read_words(struct el_fleet_agent_seen *agent, const char *
         else if (value && *value && !strcmp(word, "switch"))
             snprintf(agent->group, sizeof agent->group, "%s", value);
         else if (value && *value && !strcmp(word, "devices")) {
-            EL_TRY(el_devices_parse(value, devices, &n));
+            char why[EL_ERROR_TEXT_BYTES];
+            bool read = el_devices_parse(value, devices, &n) == EL_OK;
+            if (!read) snprintf(why, sizeof why, "%s", el_error_message());
+            if (!read) return el_fail(EL_ERR_INVALID, "%s, line %d: %.300s", path, number, why);
             snprintf(agent->devices, sizeof agent->devices, "%s", value);
         } else
-            return el_fail(EL_ERR_INVALID, "%s, line %d: '%s': a line is HOST [name=NAME] [devices=LIST] [switch=NAME]", path,
-                           number, word);
+            return el_fail(EL_ERR_INVALID, "%s, line %d: '%s': a line is HOST [name=NAME] [devices=LIST] [switch=NAME]",
+                           path, number, word);
     }
-    if (agent->remote[0] == '-') return el_fail(EL_ERR_INVALID, "%s, line %d: '%s' is no host", path, number, agent->remote);
+    if (agent->remote[0] == '-')
+        return el_fail(EL_ERR_INVALID, "%s, line %d: '%s' is no host", path, number, agent->remote);
     return EL_OK;
 }
 
@@ -115,7 +120,8 @@ static bool own_address(const char *host, char address[64])
 static enum el_status start_one(struct el_fleet_conductor *c, int i, const char *address, const char *devices)
 {
     struct el_fleet_agent_seen *agent = &c->agents[i];
-    char program[PATH_MAX] = "", port[16], wait[40], log[EL_PATH_BYTES], given[EL_PATH_BYTES + 16] = "", line[3 * EL_PATH_BYTES];
+    char program[PATH_MAX] = "", port[16], wait[40], log[EL_PATH_BYTES], given[EL_PATH_BYTES + 16] = "",
+         line[3 * EL_PATH_BYTES];
     char word[EL_WORD_BYTES], name[EL_WORD_BYTES];
     const char *rsh = getenv(RSH);
     if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) return el_fail_errno("/proc/self/exe");
@@ -127,11 +133,17 @@ static enum el_status start_one(struct el_fleet_conductor *c, int i, const char 
              el_shell_word(program, word, sizeof word), address, port, c->token,
              el_shell_word(agent->name, name, sizeof name), wait, given);
     char *own = agent->remote[0] ? agent->name : (char *)""; /* its own name */
-    char *const remote[] = {(char *)(rsh && *rsh ? rsh : "ssh"), (char *)"-o", (char *)"BatchMode=yes", (char *)"-o",
-                            (char *)"ConnectTimeout=10", agent->remote, line, NULL};
+    char *const remote[] = {(char *)(rsh && *rsh ? rsh : "ssh"),
+                            (char *)"-o",
+                            (char *)"BatchMode=yes",
+                            (char *)"-o",
+                            (char *)"ConnectTimeout=10",
+                            agent->remote,
+                            line,
+                            NULL};
     char *const plain[] = {(char *)rsh, agent->remote, line, NULL};
-    char *const local[] = {program, "worker", "fleet-agent", "-", (char *)address, port, c->token, own, wait,
-                           *given ? given : NULL, NULL};
+    char *const local[] = {program, "worker", "fleet-agent",         "-", (char *)address, port, c->token,
+                           own,     wait,     *given ? given : NULL, NULL};
     char *const *command = !agent->remote[0] ? local : rsh && *rsh ? plain : remote;
     char *path = NULL;
     if (agent->remote[0]) EL_TRY(el_launch_find_program(command[0], &path));

@@ -29,9 +29,21 @@ static int read_hosts(const char *text, int *hosts, int most)
 
 /* ---- the step of ddp ---- */
 
-static enum el_status resolve_step(const struct el_fleet_rank *rank, struct el_trial_set *set_p)
+static enum el_status open_device(struct el_fleet_rank *rank, struct el_device **device_p);
+
+/* As rank 0's device is. */
+static enum el_status is_large(struct el_fleet_rank *rank, bool *large_p)
 {
-    bool gpu = el_backend_facts(rank->options->devices[0].backend).gpu;
+    struct el_device *device = NULL;
+    enum el_status status = open_device(rank, &device);
+    if (status == EL_OK) status = el_fleet_is_large(device, large_p);
+    el_device_close(device);
+    EL_TRY(el_bootstrap_agree(rank->bootstrap, status));
+    return el_bootstrap_broadcast(rank->bootstrap, large_p, sizeof *large_p);
+}
+
+static enum el_status resolve_step(const struct el_fleet_rank *rank, bool gpu, struct el_trial_set *set_p)
+{
     char text[320], *words[ARGUMENTS_MAX] = {text}, *rest = text;
     struct el_options options;
     int n = 0, width = gpu ? 4096 : 512;
@@ -69,11 +81,14 @@ static enum el_status measure_step(struct el_fleet_rank *rank, json_t **document
 {
     struct el_trial_set set;
     json_t *document = json_object();
+    bool large = false;
     *document_p = document;
-    enum el_status mine = resolve_step(rank, &set), status = el_bootstrap_agree(rank->bootstrap, mine);
+    EL_TRY(is_large(rank, &large));
+    enum el_status mine = resolve_step(rank, large, &set), status = el_bootstrap_agree(rank->bootstrap, mine);
     for (int i = 0; i < rank->options->repeats && status == EL_OK; i++) {
         json_t *repeat = NULL;
-        const struct el_job job = {.trial = set.trials, .dataset = set.dataset, .bootstrap = rank->bootstrap, .repeat = i};
+        const struct el_job job = {
+            .trial = set.trials, .dataset = set.dataset, .bootstrap = rank->bootstrap, .repeat = i};
         status = el_job_measure(&job, &repeat);
         if (repeat && !el_json_is(repeat, "status", "ok") && status == EL_OK)
             status = el_fail(EL_ERR_PEER, "%s", el_json_text(repeat, "reason", "the step failed"));

@@ -86,7 +86,8 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMPARE | RUN | RECOVER | IMBALANCE | EXPLAIN,
      REAL_DEVICES "; sim:8: simulated. single uses the first. Default: all GPUs, else two CPU devices", COMMON},
     {WHAT, "devices", "N|LIST", AT(DEVICES, devices), FLEET,
-     REAL_DEVICES "; sim:1024: simulated hosts. Of each host that --hosts names. Default: all GPUs, else two CPU devices; "
+     REAL_DEVICES
+     "; sim:1024: simulated hosts. Of each host that --hosts names. Default: all GPUs, else two CPU devices; "
      "of a launcher's process the one of its number",
      COMMON},
     {WHAT, "hosts", "FILE", AT(TEXT, hosts), FLEET,
@@ -94,8 +95,8 @@ static const struct el_option_row before_sizes[] = {
      "[devices=LIST] [switch=NAME]",
      COMMON},
     {WHAT, "soak", "TIME", AT(SECONDS, fleet.soak_s), FLEET,
-     "also replay training steps for so long (10m) on each device and compare what every op wrote, bit for bit", RANGE(0, 1e6),
-     COMMON},
+     "also replay training steps for so long (10m) on each device and compare what every op wrote, bit for bit",
+     RANGE(0, 1e6), COMMON},
     {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMM | MACHINE,
      REAL_DEVICES ". Default: all GPUs, else two CPU devices", COMMON},
     {WHAT, "devices", "LIST", AT(COUNTS, counts), SCALE,
@@ -265,7 +266,8 @@ static const struct el_option_row before_sizes[] = {
      "or 1)"},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
      "GPUs: as f32, with matrix products in TF32 (10-bit mantissa)", CHOICES("off|on"), DEFAULT("off")},
-    {TRAINING, "seed", "N", AT(SEED, train.seed), COMPARE | RUN | RECOVER | REGRESS | SCALE | IMBALANCE | EXPLAIN | FLEET,
+    {TRAINING, "seed", "N", AT(SEED, train.seed),
+     COMPARE | RUN | RECOVER | REGRESS | SCALE | IMBALANCE | EXPLAIN | FLEET,
      "random seed: weights, dropout, shuffling, synthetic data, order of trials", DEFAULT("1"),
      RANGE(0, 9.2e18)}, /* JSON's integers are signed */
 };
@@ -359,12 +361,15 @@ static const struct el_option_row rows_after[] = {
      DEFAULT("1"), OTHERWISE({EXPLAIN, "0.6"}, {RECOVER, "0"}), RANGE(0, 86400)},
     {MEASURING, "repeats", "N", AT(INT, repeats), OF_TRIALS, "launches per trial, each in fresh processes",
      DEFAULT("5"), OTHERWISE({RUN, "1"}), RANGE(1, 1000), COMMON},
-    {MEASURING, "repeats", "N", AT(INT, repeats), FLEET, "samples of each figure", DEFAULT("5"), RANGE(3, 1000), COMMON},
+    {MEASURING, "repeats", "N", AT(INT, repeats), FLEET, "samples of each figure", DEFAULT("5"), RANGE(3, 1000),
+     COMMON},
     {MEASURING, "rounds", "N", AT(INT, fleet.rounds), FLEET,
-     "rounds of pairs between hosts, in each of which every host works with another one (0: all, or as many as --budget "
+     "rounds of pairs between hosts, in each of which every host works with another one (0: all, or as many as "
+     "--budget "
      "has time for)",
      DEFAULT("0"), RANGE(0, EL_SIMULATED_MAX)},
-    {MEASURING, "budget", "TIME", AT(SECONDS, fleet.budget_s), FLEET, "time for the rounds", DEFAULT("100s"), RANGE(1, 1e6)},
+    {MEASURING, "budget", "TIME", AT(SECONDS, fleet.budget_s), FLEET, "time for the rounds", DEFAULT("100s"),
+     RANGE(1, 1e6)},
     {MEASURING, "wait", "TIME", AT(SECONDS, fleet.wait_s), FLEET, "wait so long for all hosts to come", DEFAULT("30s"),
      RANGE(1, 1e6)},
     {MEASURING, "iters", "N", AT(INT, wire.iters), COMM, "timed calls of each size", DEFAULT("20"), RANGE(1, 10000),

@@ -33,7 +33,7 @@ static const struct {
     {"accuracy", "Accuracy on held-out samples against seconds of training."},
     {"explain", "From one step to another, part by part: green is shorter, red is longer, pale may be chance."},
     {"comm", "Bus bandwidth at each size, as nccl-tests defines it, beside that of a plain copy."},
-    {"p2p", "Bandwidth and latency between each two ranks."},
+    {"fleet", "Bandwidth from each host to each other one, or between a host's devices."},
     {"ranks", "Each rank's mean step by parts of its training loop; wait: for ranks that come later."},
     {"study", "The rate of each command, with its 95 % interval."},
     {"watch", "Memory and CPU time of each process over time."},

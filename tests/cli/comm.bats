@@ -59,30 +59,6 @@ END
     done
 }
 
-@test "p2p: each pair has a latency and a bandwidth" {
-    run --separate-stderr "$EVENLOAD" comm p2p --comm tcp --launcher own --devices 3 -e 64K -n 2 -w 1 --quiet --out p
-    [[ $status -eq 0 && $output == *"Out of bounds values : 0 OK"* && $output == *"Bandwidth of each pair"* ]] || show
-    [[ $output == *$'\n'"Slowest pair: ranks "* || $output == *$'\n'"Rank "[0-2]": all 2 of its pairs"* ]] || show
-    [[ $(nproc) -ge 3 || $output == *"Devices share a core here, which can make a pair slow"* ]] || show
-    [[ $(json p/comm.json '[(p["a"], p["b"]) for p in d["pairs"]]') == "[(0, 1), (0, 2), (1, 2)]" ]] || show
-    [[ $(json p/comm.json 'all(abs(p["gb_per_s"] - 2 * 65536 / (sum(p["there_and_back_us"][1]) / 2) / 1e3) < 1e-9 for p in d["pairs"])') == True ]] || show
-    [[ $(wc -l <p/comm.csv) -eq 4 ]] || show
-    refuses "one rank has no partner" "$EVENLOAD" comm p2p --devices 1
-    # Of a rank whose pairs are all slow the link is bad, or the rank: it is named, by its host too where there are several.
-    python3 - <<'.'
-import json
-d = json.load(open("p/comm.json"))
-for pair in d["pairs"]:
-    pair["gb_per_s"] = 0.25 if 1 in (pair["a"], pair["b"]) else 2.0
-for i, member in enumerate(d["members"]):
-    member["host"] = f"node-{i}"
-json.dump(d, open("slow.json", "w"))
-.
-    run --separate-stderr "$EVENLOAD" comm --from slow.json
-    [[ $output == *"Rank 1 (node-1): all 2 of its pairs reach at most 12 % of the others: 0.25 of 2.00 GB/s."* && $output != *Slowest* ]] || show
-    [[ $output == *"0.25  "*node-1$'\n'* ]] || show
-}
-
 @test "--from A,B: two records, size by size, with intervals" {
     "$EVENLOAD" comm -e 4K -f 16 -n 6 -w 1 --quiet --comm local --out a >/dev/null
     python3 - <<'.' # B takes 3 times as long, and has a size less
@@ -182,7 +158,6 @@ END
     fi
     refuses "--overlap: 'maybe' is not one of off|on" "$EVENLOAD" comm --overlap maybe
     refuses "null devices compute nothing" "$EVENLOAD" comm --overlap on --devices null:2
-    refuses "--overlap out" "$EVENLOAD" comm p2p --overlap on
 }
 
 # All flags that nccl-tests' README and its -h have (July 2026): letter, name, a value, and whether comm takes it.

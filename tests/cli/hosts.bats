@@ -109,9 +109,9 @@ END
 
 @test "ranks in networks of their own use them, on one host too" {
     local place=("nsenter" -t "$B" -n env WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500)
-    RANK=1 "${place[@]}" "$EVENLOAD" comm p2p -e 4K -n 2 >one.txt 2>&1 3>&- &
+    RANK=1 "${place[@]}" "$EVENLOAD" comm sendrecv -e 4K -n 2 >one.txt 2>&1 3>&- &
     place[2]=$A
-    RANK=0 "${place[@]}" "$EVENLOAD" comm p2p -e 4K -n 2 --quiet --json --out p >zero.json || show_file one.txt
+    RANK=0 "${place[@]}" "$EVENLOAD" comm sendrecv -e 4K -n 2 --quiet --json --out p >zero.json || show_file one.txt
     wait "$!"
     [[ $(json zero.json 'd["backend"], len({m["host"] for m in d["members"]})') == "('tcp', 1)" ]]
 }

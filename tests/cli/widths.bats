@@ -20,7 +20,7 @@ show_command() {
     baseline) "$EVENLOAD" baseline add old --store store && "$EVENLOAD" baseline show --store store ;;
     watch) "$EVENLOAD" watch -- sleep 0.1 2>&1 ;;
     trace-stats) "$EVENLOAD" run --mode ddp "${small[@]}" --steps 4 --trace traces >out.txt && "$EVENLOAD" trace-stats traces ;;
-    comm) "$EVENLOAD" comm -e 1K --comm local --quiet && "$EVENLOAD" comm p2p -e 1K --comm local --quiet ;;
+    comm) "$EVENLOAD" comm -e 1K --comm local --quiet ;;
     plan) "$EVENLOAD" plan --params 350M --devices 4,mem=16G && ! "$EVENLOAD" plan --params 1.3B --devices mem=1G ;;
     recover) "$EVENLOAD" recover "${QUICK_MODEL[@]}" --steps 40 --checkpoint every=5 --repeats 2 --launcher own 2>&1 ;;
     verify) "$EVENLOAD" verify --quick --modes dp --launcher own --quiet ;;

@@ -236,6 +236,7 @@ def main():
     else:
         plan = [(kind, 2) for kind in words or ["even", *kinds, "killed", "hung", "absent"]]
     folder, right = tempfile.mkdtemp(), {}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         fleet = Fleet(folder)
     except subprocess.CalledProcessError as error:

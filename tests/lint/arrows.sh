@@ -42,7 +42,7 @@ report
 plot
 explain
 comm imbalance plan recover regress scale verify
-traces
+traces fleet
 watch
 study
 page'

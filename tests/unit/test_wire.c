@@ -375,10 +375,8 @@ static void plans_are_made(void **state)
     refuse("all_reduce", &options, "'1x' is no rank");
     options = usual, options.blocking = 2;
     refuse("all_reduce", &options, "--blocking 2: ");
-    options = usual, options.aggregate = 2;
-    refuse("p2p", &options, "leave --datatype all");
-    options = usual, options.overlap = 1;
-    refuse("p2p", &options, "--overlap out");
+    options = usual;
+    refuse("p2p", &options, "'evenload fleet' measures all pairs");
     options = usual, options.step_bytes = 1;
     refuse("all_reduce", &options, "more than 256 sizes");
     options = usual, options.cycles = 1000, strcpy(options.root, "all");
@@ -417,7 +415,6 @@ static void ranks_have_groups(void **state)
     assert_int_equal(el_wire_plan_make("all_reduce", &options, 8, &plan), EL_OK);
     assert_int_equal(plan.n, 2);
     refuse("all_reduce", &options, "none of 2 ranks is in it");
-    refuse("p2p", &options, "leave --group out");
 }
 
 static void add_curve(json_t *curves, const char *operation, const char *algorithm)
@@ -448,19 +445,8 @@ static void curves_have_numbers_and_labels_have_room(void **state)
     json_decref(document);
 }
 
-/* Cells of eight ranks have room for five letters. */
-static void a_pair_has_a_short_label(void **state)
-{
-    json_t *document = json_pack("{s:i, s:s, s:[{s:i, s:i, s:f, s:f}]}", "ranks", 2, "backend", "shm", "pairs", "a", 0,
-                                 "b", 1, "latency_us", 3434.56, "gb_per_s", 0.022345);
-    char *text = data_of(&el_figure_pairs, document);
-    holds(text, "\n1\t0\t3434.56\t3435\t0.022345\t0.022\n");
-    free(text);
-    json_decref(document);
-}
-
 RUN_TESTS(open_device, close_device, bandwidths_are_those_of_nccl_tests, sizes_are_those_of_nccl_tests,
           data_are_checked, parts_have_their_places, parts_are_uneven, samples_become_figures,
           a_computation_hides_a_share, work_is_cut_into_kernels, overlap_comes_from_all_series, a_figure_is_judged,
           shared_cores_are_seen_over_the_whole_job, plans_are_made, ranks_have_groups,
-          curves_have_numbers_and_labels_have_room, a_pair_has_a_short_label)
+          curves_have_numbers_and_labels_have_room)

@@ -2,26 +2,26 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "bench/fleet/judge.h"
+#include "bench/stats/peers.h"
 #include "bench/stats/stats.h"
 
 enum { SWEEPS = 10 };
 #define CONNECTS   0.6 /* of the upper quartile */
-#define FEW_SLOW   (1 - EL_FLEET_FEW_FLOOR)
+#define FEW_SLOW   (1 - EL_PEERS_FEW_FLOOR)
 #define HOST_FLOOR 0.05
 #define PAIR_FLOOR 0.15
 #define PART_FLOOR 0.15
 #define OWN_SDS    3.75 /* Student's t of five repeats, 99 % */
 
 struct work {
-    const struct el_fleet_links *links;
+    const struct el_peer_links *links;
     double alpha;
     double *logs, *some; /* [n * n] */
     double *sends, *receives;
-    struct el_fleet_unit *units; /* [n * n] */
-    int *part, *sizes; /* [n]; of the part with this number */
+    struct el_peer *units; /* [n * n] */
+    int *part, *sizes;     /* [n]; of the part with this number */
     bool *bad_sends, *bad_receives;
-    struct el_fleet_link_fault *faults;
+    struct el_peer_fault *faults;
     int n_faults;
 };
 
@@ -35,9 +35,9 @@ static double *log_of(const struct work *w, int a, int b)
     return &w->logs[a * w->links->n + b];
 }
 
-static void put(struct work *w, enum el_fleet_fault kind, int a, int b, double slower)
+static void put(struct work *w, enum el_peer_fault_kind kind, int a, int b, double slower)
 {
-    if (w->n_faults < EL_FLEET_FAULTS_MAX) w->faults[w->n_faults++] = (struct el_fleet_link_fault){kind, a, b, slower};
+    if (w->n_faults < EL_PEER_FAULTS_MAX) w->faults[w->n_faults++] = (struct el_peer_fault){kind, a, b, slower};
 }
 
 static double upper_quartile(struct work *w)
@@ -97,7 +97,7 @@ static void judge_parts(struct work *w)
     for (int a = 0; a < w->links->n; a++)
         for (int b = 0; b < w->links->n; b++)
             if (crosses(w, a, b)) *log_of(w, a, b) -= apart;
-    if (el_fleet_slower(apart) > PART_FLOOR) put(w, EL_FLEET_SWITCH, largest, largest, el_fleet_slower(apart));
+    if (el_peers_slower(apart) > PART_FLOOR) put(w, EL_PEER_SWITCH, largest, largest, el_peers_slower(apart));
 }
 
 /* ---- hosts ---- */
@@ -134,35 +134,34 @@ static void polish(struct work *w)
 }
 
 /* `slower` of each that stands out, else 0. */
-static void judge_effects(struct work *w, const double *effect, bool *bad, double *slower,
-                          struct el_fleet_peers *peers_p)
+static void judge_effects(struct work *w, const double *effect, bool *bad, double *slower, struct el_peers *peers_p)
 {
-    const struct el_fleet_rule rule = {w->alpha, HOST_FLOOR};
+    const struct el_peers_rule rule = {w->alpha, HOST_FLOOR};
     size_t n = (size_t)w->links->n;
     for (size_t i = 0; i < n; i++) {
         w->some[i] = exp(effect[i]);
-        w->units[i] = (struct el_fleet_unit){.rates = &w->some[i], .n = isnan(effect[i]) ? 0 : 1};
+        w->units[i] = (struct el_peer){.rates = &w->some[i], .n = isnan(effect[i]) ? 0 : 1};
     }
-    el_fleet_judge(w->units, n, &rule, peers_p);
+    el_peers_judge(w->units, n, &rule, peers_p);
     for (size_t i = 0; i < n; i++) {
         bad[i] = w->units[i].bad;
-        slower[i] = bad[i] ? el_fleet_slower(w->units[i].deviation) : 0;
+        slower[i] = bad[i] ? el_peers_slower(w->units[i].deviation) : 0;
     }
 }
 
-static void judge_hosts(struct work *w, double *slower, struct el_fleet_peers *peers_p)
+static void judge_hosts(struct work *w, double *slower, struct el_peers *peers_p)
 {
     int n = w->links->n;
-    struct el_fleet_peers sends, receives;
+    struct el_peers sends, receives;
     judge_effects(w, w->sends, w->bad_sends, slower, &sends);
     judge_effects(w, w->receives, w->bad_receives, slower + n, &receives);
     *peers_p = sends.detects > receives.detects ? sends : receives;
     for (int i = 0; i < n; i++) {
         double most = fmax(slower[i], slower[n + i]);
         if (w->bad_sends[i] && w->bad_receives[i])
-            put(w, EL_FLEET_HOST, i, i, most);
+            put(w, EL_PEER_HOST, i, i, most);
         else if (w->bad_sends[i] || w->bad_receives[i])
-            put(w, w->bad_sends[i] ? EL_FLEET_SENDS : EL_FLEET_RECEIVES, i, i, most);
+            put(w, w->bad_sends[i] ? EL_PEER_SENDS : EL_PEER_RECEIVES, i, i, most);
     }
 }
 
@@ -184,8 +183,11 @@ static void judge_few_hosts(struct work *w, double fast)
         w->bad_sends[i] = sends && others;
         w->bad_receives[i] = receives && others;
         if (!others || !(sends || receives)) continue;
-        put(w, sends && receives ? EL_FLEET_HOST : sends ? EL_FLEET_SENDS : EL_FLEET_RECEIVES, i, i,
-            1 - most[sends ? 0 : 1] / fast);
+        put(w,
+            sends && receives ? EL_PEER_HOST
+            : sends           ? EL_PEER_SENDS
+                              : EL_PEER_RECEIVES,
+            i, i, 1 - most[sends ? 0 : 1] / fast);
     }
 }
 
@@ -206,7 +208,7 @@ static size_t take_rests(struct work *w, int (*place)[2])
             place[k][0] = a;
             place[k][1] = b;
             w->some[k] = exp(*log_of(w, a, b) - w->sends[a] - w->receives[b]);
-            w->units[k] = (struct el_fleet_unit){.rates = &w->some[k], .n = 1};
+            w->units[k] = (struct el_peer){.rates = &w->some[k], .n = 1};
             k++;
         }
     return k;
@@ -214,24 +216,24 @@ static size_t take_rests(struct work *w, int (*place)[2])
 
 static void judge_pairs(struct work *w, double fast)
 {
-    const struct el_fleet_rule rule = {w->alpha, PAIR_FLOOR};
+    const struct el_peers_rule rule = {w->alpha, PAIR_FLOOR};
     int n = w->links->n, (*place)[2] = calloc((size_t)n * (size_t)n + 1, sizeof *place);
-    bool few = n < EL_FLEET_PEERS_MIN, *slow = calloc((size_t)n * (size_t)n + 1, sizeof *slow);
+    bool few = n < EL_PEERS_MIN, *slow = calloc((size_t)n * (size_t)n + 1, sizeof *slow);
     double *by = calloc((size_t)n * (size_t)n + 1, sizeof *by);
-    struct el_fleet_peers peers;
+    struct el_peers peers;
     size_t k = place && slow && by ? take_rests(w, place) : 0;
-    if (!few) el_fleet_judge(w->units, k, &rule, &peers);
+    if (!few) el_peers_judge(w->units, k, &rule, &peers);
     for (size_t i = 0; i < k; i++) {
         int a = place[i][0], b = place[i][1], at = a * n + b;
         double deviation = few ? log(rate(w, a, b) / fast) : w->units[i].deviation;
-        by[at] = el_fleet_slower(deviation);
-        slow[at] = (few ? by[at] > EL_FLEET_FEW_FLOOR : w->units[i].bad) && -deviation > OWN_SDS * own_sd(w, a, b);
+        by[at] = el_peers_slower(deviation);
+        slow[at] = (few ? by[at] > EL_PEERS_FEW_FLOOR : w->units[i].bad) && -deviation > OWN_SDS * own_sd(w, a, b);
     }
     for (int a = 0; a < n && slow && by; a++)
         for (int b = 0; b < n; b++) {
             bool back = slow[b * n + a];
             if (!slow[a * n + b] || (back && b < a)) continue;
-            put(w, back ? EL_FLEET_PAIR : EL_FLEET_ONE_WAY, a, b, fmax(by[a * n + b], back ? by[b * n + a] : 0));
+            put(w, back ? EL_PEER_PAIR : EL_PEER_ONE_WAY, a, b, fmax(by[a * n + b], back ? by[b * n + a] : 0));
         }
     free(place);
     free(slow);
@@ -240,15 +242,14 @@ static void judge_pairs(struct work *w, double fast)
 
 static int by_kind(const void *a, const void *b)
 {
-    const struct el_fleet_link_fault *x = a, *y = b;
-    bool switches[] = {x->kind == EL_FLEET_SWITCH, y->kind == EL_FLEET_SWITCH};
+    const struct el_peer_fault *x = a, *y = b;
+    bool switches[] = {x->kind == EL_PEER_SWITCH, y->kind == EL_PEER_SWITCH};
     if (switches[0] != switches[1]) return switches[0] ? -1 : 1;
     return (x->slower < y->slower) - (x->slower > y->slower);
 }
 
-int el_fleet_judge_links(const struct el_fleet_links *links, double alpha,
-                         struct el_fleet_link_fault faults[EL_FLEET_FAULTS_MAX], int *part,
-                         struct el_fleet_peers *peers_p)
+int el_peer_links_judge(const struct el_peer_links *links, double alpha,
+                        struct el_peer_fault faults[EL_PEER_FAULTS_MAX], int *part, struct el_peers *peers_p)
 {
     size_t n = (size_t)links->n, all = n * n + 1;
     struct work w = {.links = links,
@@ -262,7 +263,7 @@ int el_fleet_judge_links(const struct el_fleet_links *links, double alpha,
                      .sizes = calloc(n + 1, sizeof(int)),
                      .faults = faults};
     double *slower = calloc(2 * n + 1, sizeof *slower);
-    *peers_p = (struct el_fleet_peers){.centre = NAN, .sd = NAN, .detects = NAN};
+    *peers_p = (struct el_peers){.centre = NAN, .sd = NAN, .detects = NAN};
     if (w.logs && w.some && w.sends && w.units && w.bad_sends && w.sizes && slower && n > 1) {
         double fast = upper_quartile(&w);
         w.receives = w.sends + n;
@@ -273,13 +274,13 @@ int el_fleet_judge_links(const struct el_fleet_links *links, double alpha,
         judge_parts(&w);
         polish(&w);
         peers_p->n = n;
-        peers_p->few = n < EL_FLEET_PEERS_MIN;
+        peers_p->few = n < EL_PEERS_MIN;
         if (peers_p->few)
             judge_few_hosts(&w, fast);
         else
             judge_hosts(&w, slower, peers_p);
         if (n > 2) judge_pairs(&w, fast);
-        if (peers_p->few && n > 2) peers_p->detects = EL_FLEET_FEW_FLOOR;
+        if (peers_p->few && n > 2) peers_p->detects = EL_PEERS_FEW_FLOOR;
         peers_p->centre = fast;
         qsort(faults, (size_t)w.n_faults, sizeof *faults, by_kind);
     }

@@ -1,5 +1,5 @@
 /* Which units stand out of their peers. */
-#include "bench/fleet/judge.h"
+#include "bench/stats/peers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #define DETECTION        1.645 /* the normal distribution's 95 % */
 #define SAME_TO_ROUNDING 1e-9
 
-double el_fleet_slower(double deviation)
+double el_peers_slower(double deviation)
 {
     return 1 - exp(deviation);
 }
@@ -79,10 +79,10 @@ static double detected(double sd, size_t n, double alpha, double floor)
 {
     double df = (double)n - 2, t = el_stats_t_quantile(1 - alpha / (double)n, df);
     double away = sd * sqrt((double)n / ((double)n - 1)) * (t + DETECTION * sqrt(1 + t * t / (2 * df)));
-    return el_fleet_slower(-fmax(away, -log(1 - floor) + DETECTION * sd));
+    return el_peers_slower(-fmax(away, -log(1 - floor) + DETECTION * sd));
 }
 
-static bool beyond_own_scatter(const struct el_fleet_unit *unit)
+static bool beyond_own_scatter(const struct el_peer *unit)
 {
     double *logs = calloc(unit->n + 1, sizeof *logs), sd = 0;
     for (size_t i = 0; i < unit->n && logs; i++) logs[i] = log(unit->rates[i]);
@@ -93,14 +93,14 @@ static bool beyond_own_scatter(const struct el_fleet_unit *unit)
     return -unit->deviation > t * sd / sqrt((double)unit->n);
 }
 
-static void mark(struct el_fleet_unit *unit, double centre, double floor)
+static void mark(struct el_peer *unit, double centre, double floor)
 {
     unit->deviation = log(unit->median) - centre;
-    unit->bad = el_fleet_slower(unit->deviation) > floor && beyond_own_scatter(unit);
+    unit->bad = el_peers_slower(unit->deviation) > floor && beyond_own_scatter(unit);
 }
 
 /* Each against the median of the others. */
-static void judge_few(struct el_fleet_unit *units, size_t n, double *x, struct el_fleet_peers *peers)
+static void judge_few(struct el_peer *units, size_t n, double *x, struct el_peers *peers)
 {
     double worst_sd = 0;
     peers->centre = exp(el_stats_median(x, peers->n));
@@ -110,19 +110,18 @@ static void judge_few(struct el_fleet_unit *units, size_t n, double *x, struct e
             if (k != i && !isnan(units[k].median)) x[others++] = log(units[k].median);
         if (isnan(units[i].median) || others == 0) continue;
         double centre = el_stats_median(x, others);
-        mark(&units[i], centre, EL_FLEET_FEW_FLOOR);
+        mark(&units[i], centre, EL_PEERS_FEW_FLOOR);
         units[i].bad &= others > 1;
         if (!units[i].bad) worst_sd = fmax(worst_sd, fabs(units[i].deviation));
     }
     peers->sd = NAN;
-    peers->detects = peers->n > 2 ? fmax(EL_FLEET_FEW_FLOOR, el_fleet_slower(-2 * worst_sd)) : NAN;
+    peers->detects = peers->n > 2 ? fmax(EL_PEERS_FEW_FLOOR, el_peers_slower(-2 * worst_sd)) : NAN;
 }
 
-void el_fleet_judge(struct el_fleet_unit *units, size_t n, const struct el_fleet_rule *rule,
-                    struct el_fleet_peers *peers_p)
+void el_peers_judge(struct el_peer *units, size_t n, const struct el_peers_rule *rule, struct el_peers *peers_p)
 {
     struct sample all = {.x = calloc(3 * n + 3, sizeof(double))};
-    struct el_fleet_peers peers = {.centre = NAN, .sd = NAN, .detects = NAN};
+    struct el_peers peers = {.centre = NAN, .sd = NAN, .detects = NAN};
     for (size_t i = 0; i < n; i++) {
         units[i].bad = units[i].fast = false;
         units[i].deviation = NAN;
@@ -130,7 +129,7 @@ void el_fleet_judge(struct el_fleet_unit *units, size_t n, const struct el_fleet
         if (all.x && units[i].median > 0) all.x[all.high++] = log(units[i].median);
     }
     peers.n = all.high;
-    peers.few = peers.n < EL_FLEET_PEERS_MIN;
+    peers.few = peers.n < EL_PEERS_MIN;
     if (peers.few && peers.n > 0) judge_few(units, n, all.x, &peers);
     if (!peers.few) {
         all.sums = all.x + n + 1;
@@ -146,7 +145,7 @@ void el_fleet_judge(struct el_fleet_unit *units, size_t n, const struct el_fleet
             if (isnan(units[i].median)) continue;
             units[i].deviation = x - mean;
             if (x < kept.x[kept.low]) mark(&units[i], mean + all.middle, rule->floor);
-            units[i].fast = x > kept.x[kept.high - 1] && -el_fleet_slower(units[i].deviation) > rule->floor;
+            units[i].fast = x > kept.x[kept.high - 1] && -el_peers_slower(units[i].deviation) > rule->floor;
         }
     }
     free(all.x);
