@@ -70,6 +70,7 @@ static json_t *hello(const struct agent *a, const struct el_fleet_meeting *meeti
     const char *last = topology ? strrchr(topology, '.') : NULL;
     boot_id(boot);
     gethostname(host, sizeof host - 1);
+    if (getenv("SLURMD_NODENAME")) snprintf(host, sizeof host, "%.60s", getenv("SLURMD_NODENAME"));
     el_tcp_address(a->channel.socket, false, mine);
     for (int i = 0; i < a->n_devices; i++) {
         char text[64];

@@ -346,6 +346,18 @@ static int *groups_of(const struct judging *j)
     return NULL;
 }
 
+/* Hosts of which at least one link was measured. */
+static size_t linked_hosts(const struct matrix *m)
+{
+    size_t n = 0;
+    for (size_t a = 0; a < m->n; a++) {
+        bool any = false;
+        for (size_t b = 0; b < m->n; b++) any |= m->rates[a * m->n + b] > 0;
+        n += any;
+    }
+    return n;
+}
+
 static void judge_matrix(struct judging *j, const struct matrix *m)
 {
     int *part = calloc(m->n + 1, sizeof *part), *group = groups_of(j);
@@ -355,13 +367,15 @@ static void judge_matrix(struct judging *j, const struct matrix *m)
         const struct el_peer_links links = {.n = (int)m->n, .rates = m->rates, .sds = m->sds, .group = group};
         int found = el_peer_links_judge(&links, EL_PEERS_ALPHA / EL_FLEET_FIGURES, faults, part, &peers);
         for (int i = 0; i < found; i++) put_link_fault(j, &faults[i], part);
-        el_json_put(j->peers, "links",
-                    el_json_of(EL_KEY("peers", (int64_t)m->n), EL_KEY("centre", 1e9 * peers.centre),
-                               EL_KEY("sd_pct", 100 * peers.sd), EL_KEY("detects_pct", 100 * peers.detects),
-                               EL_KEY("few", peers.few)));
-        bool any = json_array_size(json_object_get(j->document, "links")) > 0;
-        if (m->n == 2 && !j->baseline) cannot_tell(j, "links", "two hosts cannot tell whose is slow: give --baseline");
-        if (m->n > 2 && any && !(peers.detects <= DETECTS_MOST)) cannot_tell(j, "links", DIFFER);
+        size_t linked = linked_hosts(m);
+        if (linked > 2)
+            el_json_put(j->peers, "links",
+                        el_json_of(EL_KEY("peers", (int64_t)linked), EL_KEY("centre", 1e9 * peers.centre),
+                                   EL_KEY("sd_pct", 100 * peers.sd), EL_KEY("detects_pct", 100 * peers.detects),
+                                   EL_KEY("few", peers.few)));
+        if (linked == 2 && !j->baseline)
+            cannot_tell(j, "links", "two hosts cannot tell whose is slow: give --baseline");
+        if (linked > 2 && !(peers.detects <= DETECTS_MOST)) cannot_tell(j, "links", DIFFER);
     }
     free(part);
     free(group);

@@ -223,8 +223,10 @@ static void say_within(const json_t *document, FILE *out)
         if (el_json_number(pair, "gb_per_s") < el_json_number(slowest, "gb_per_s")) slowest = pair;
     if (n > 2 && json_array_size(json_object_get(document, "hosts")) == 1)
         EL_SAY(out, "Slowest pair of devices: %s to %s, %s GB/s; the median pair has %s.",
-               device_name(document, el_json_whole(slowest, "from")), device_name(document, el_json_whole(slowest, "to")),
-               el_text_figure(el_json_number(slowest, "gb_per_s"), texts[0]), el_text_figure(el_stats_median(values, n), texts[1]));
+               device_name(document, el_json_whole(slowest, "from")),
+               device_name(document, el_json_whole(slowest, "to")),
+               el_text_figure(el_json_number(slowest, "gb_per_s"), texts[0]),
+               el_text_figure(el_stats_median(values, n), texts[1]));
     free(values);
 }
 

@@ -159,8 +159,8 @@ static void fleet_title(const json_t *document, char title[EL_TITLE_BYTES])
 static const struct el_printed_kind kinds[] = {
     {"explain", "explain.json", "From one step to the other", EL_LIST(&el_figure_explain), el_explain_is, explain_title,
      explain_verdict, explain_print, NULL},
-    {"comm", "comm.json", "Communication", EL_LIST(&el_figure_wire), el_wire_is, comm_title,
-     comm_verdict, el_wire_print, el_wire_csv},
+    {"comm", "comm.json", "Communication", EL_LIST(&el_figure_wire), el_wire_is, comm_title, comm_verdict,
+     el_wire_print, el_wire_csv},
     {"fleet", "fleet.json", "Host by host", EL_LIST(&el_figure_fleet), el_fleet_is, fleet_title, el_fleet_say,
      el_fleet_print, el_fleet_csv},
     {"regress", "regress.json", "Cell by cell", EL_LIST(NULL), el_answer_is, regress_title, regress_verdict,

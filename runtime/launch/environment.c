@@ -14,8 +14,7 @@ const char *el_launch_getenv(void *context, const char *name)
     return getenv(name);
 }
 
-/* A launcher's variables; `size`, `local`, `local_size` may be missing. SLURM_PROCID is not used: batch scripts have
- * it too. */
+/* A launcher's variables; `size`, `local`, `local_size` may be missing. */
 struct launcher {
     const char *name, *rank, *size, *local, *local_size;
 };
@@ -130,6 +129,37 @@ static enum el_status check_part(const char *(*get)(void *, const char *), void 
                    set, n_set == 1 ? "is" : "are", missing, n_missing == 1 ? "is" : "are", n_set == 1 ? "it" : "them");
 }
 
+/* "node[007-012,20],other": node007. */
+static bool first_node(const char *list, char *name, size_t bytes)
+{
+    size_t stem = strcspn(list, "[,"), number = list[stem] == '[' ? strcspn(list + stem + 1, "-,]") : 0;
+    int length = snprintf(name, bytes, "%.*s%.*s", (int)stem, list, (int)number, list + stem + (number > 0));
+    return length > 0 && (size_t)length < bytes;
+}
+
+/* A task of `srun` without MPI: a step of several tasks, which a batch script is not. They meet at the first node, at a
+ * port of the step's number. */
+static enum el_status read_srun(const char *(*get)(void *, const char *), void *context, struct el_launch_place *place)
+{
+    enum { FIRST_PORT = 20000, PORTS = 20000, NODE_BYTES = 256 };
+    static const struct launcher srun = {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""};
+    static char node[NODE_BYTES], token[NAMES_BYTES];
+    int job = 0, step = -1, tasks = 0;
+    EL_TRY(read_number(get, context, "SLURM_JOB_ID", &job));
+    EL_TRY(read_number(get, context, "SLURM_STEP_ID", &step));
+    EL_TRY(read_number(get, context, srun.size, &tasks));
+    if (step < 0 || tasks < 2 || !first_node(text_of(get, context, "SLURM_STEP_NODELIST"), node, sizeof node))
+        return EL_OK;
+    EL_TRY(read_launcher(get, context, &srun, place));
+    snprintf(token, sizeof token, "slurm %d.%d", job, step);
+    place->host = node;
+    place->port = FIRST_PORT + (job * 64 + step) % PORTS;
+    place->n_ports = PORTS_BEHIND_AGENT;
+    place->token = token;
+    place->secret = text_of(get, context, EL_LAUNCH_SECRET);
+    return EL_OK;
+}
+
 /* Ranks of a torchrun that srun or mpirun started inherit those variables, so torchrun wins if TORCHELASTIC_RUN_ID
  * confirms it, else MPI. */
 enum el_status el_launch_environment(const char *(*get)(void *context, const char *name), void *context,
@@ -152,6 +182,7 @@ enum el_status el_launch_environment(const char *(*get)(void *context, const cha
         EL_TRY(read_launcher(get, context, &torchrun, &place));
         EL_TRY(read_meeting(get, context, &place));
     }
+    if (!place.is_rank) EL_TRY(read_srun(get, context, &place));
     *place_p = place;
     return EL_OK;
 }

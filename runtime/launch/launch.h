@@ -73,8 +73,8 @@ struct el_launch_place {
     bool is_rank;
     int rank, size, local_rank; /* -1: unknown */
     int local_size;
-    const char *launcher; /* "Open MPI", "PMIx", "PMI", "torchrun", "evenload"; "": no rank */
-    /* Rank 0's host, from torchrun's variables; NULL: MPI ranks. */
+    const char *launcher; /* "Open MPI", "PMIx", "PMI", "torchrun", "srun", "evenload"; "": no rank */
+    /* Rank 0's host, from torchrun's or srun's variables; NULL: MPI ranks. */
     const char *host;
     int port, n_ports; /* n_ports from `port` on */
     int listener;      /* our own rank 0: the listening socket; else -1 */

@@ -25,7 +25,7 @@ teardown_file() {
 quickened() {
     [[ ${EVENLOAD_LONG:-} != 1 ]] || { echo "$1" && return; }
     case $1 in
-    *--dry-run* | *' plot '* | *' imbalance results/'* | *' devices' | *' modes' | *' plan '* | *' report '* | *' watch '* | *' explain results/'*) echo "$1" ;;
+    *--dry-run* | *' plot '* | *' imbalance results/'* | *' devices' | *' modes' | *' plan '* | *' report '* | *' watch '* | *' explain results/'* | *' fleet '*) echo "$1" ;;
     *' verify '*) ;; # tests of their own
     *' regress '*) echo "${1//--json --quiet/--json --quiet $TINY --batch 8} --blocks 1" ;;
     *--epochs*) echo "${1/--epochs [0-9]/--epochs 1} --vocab 300 --embed 8 --filters 4 --control none" ;;

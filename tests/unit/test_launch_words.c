@@ -24,7 +24,9 @@ static void expect_place(const char *const *variables, bool is_rank, int rank, i
     assert_int_equal(place.size, size);
     assert_int_equal(place.local_rank, local);
     assert_string_equal(place.launcher, name);
-    assert_int_equal(place.host != NULL, !strcmp(name, "torchrun") || !strcmp(name, "evenload"));
+    assert_int_equal(place.host != NULL,
+                     !strcmp(name, "torchrun") || !strcmp(name, "evenload") || !strcmp(name, "srun"));
+    if (!strcmp(name, "srun")) assert_true(!strcmp(place.host, "node007") && place.port == 20000 + 9 * 64 + 2);
 }
 
 static void test_environments_tell_the_place(void **state)
@@ -37,6 +39,13 @@ static void test_environments_tell_the_place(void **state)
     expect_place((const char *[]){"PMI_RANK=0", "PMI_SIZE=2", "MPI_LOCALRANKID=0", NULL}, true, 0, 2, 0, "PMI");
     /* A Slurm batch script, a user's settings, names that anybody may use: not a rank. */
     expect_place((const char *[]){"SLURM_JOB_ID=9", "SLURM_PROCID=0", "SLURM_NTASKS=4", NULL}, false, -1, -1, -1, "");
+    /* a step of several tasks is a job, one of a single task is none */
+    expect_place((const char *[]){"SLURM_JOB_ID=9", "SLURM_STEP_ID=2", "SLURM_PROCID=3", "SLURM_STEP_NUM_TASKS=4",
+                                  "SLURM_LOCALID=1", "SLURM_STEP_NODELIST=node[007-009,12],x", NULL},
+                 true, 3, 4, 1, "srun");
+    expect_place((const char *[]){"SLURM_JOB_ID=9", "SLURM_STEP_ID=2", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=1",
+                                  "SLURM_STEP_NODELIST=node7", NULL},
+                 false, -1, -1, -1, "");
     expect_place((const char *[]){"OMPI_MCA_btl=self", "OMPI_ALLOW_RUN_AS_ROOT=1", NULL}, false, -1, -1, -1, "");
     expect_place((const char *[]){"MASTER_ADDR=n", "MASTER_PORT=1", "RANK=", NULL}, false, -1, -1, -1, "");
     expect_place((const char *[]){"PMI_RANK=", NULL}, false, -1, -1, -1, "");
