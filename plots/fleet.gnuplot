@@ -6,8 +6,7 @@ height = 520
 legend_n = 0
 load here."style.gnuplot"
 
-stats data index "about" using 5 nooutput
-highest = STATS_max
+stats data index "about" using (highest = $7, half = $8, 1) nooutput
 set xrange [-0.5:right - 0.5]
 set yrange [right - 0.5:-0.5]
 set xlabel "to"
@@ -27,8 +26,8 @@ set cblabel "GB/s, one way"
 set colorbox vertical
 set cbtics font ",9"
 set title title noenhanced
-set style fill solid 1 border rgb color_paper
+if (right > 40) { set style fill solid 1 noborder } else { set style fill solid 1 border rgb color_paper }
 set palette defined (0 color_heat_rate[1], 1 color_heat_rate[2], 2 color_heat_rate[3])
-plot data index "links" using 2:1:($2 - 0.5):($2 + 0.5):($1 - 0.5):($1 + 0.5):3 with boxxyerror fillcolor palette notitle, \
+plot data index "links" using 2:1:($2 - half):($2 + half):($1 - half):($1 + half):3 with boxxyerror fillcolor palette notitle, \
      data index "names" using (-1):1:ytic(strcol(2) eq "." ? "" : strcol(2)) with points pt 0 notitle, \
      data index "names" using 1:(-1):xtic(strcol(2) eq "." ? "" : strcol(2)) with points pt 0 notitle
