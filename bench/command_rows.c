@@ -163,7 +163,7 @@ static const struct el_command_row commands[] = {
      "disjoint pairs, an all-reduce and a training step. Names what stands out of its peers: a card, a host, a link, a "
      "direction, a switch. Exit status: 0 all are good, 1 a bad one (or one lost or absent), 3 undecided, 2 wrong "
      "usage.",
-     "  mpirun -n 16 --map-by node evenload fleet             one process a device; srun and torchrun likewise\n"
+     "  srun --ntasks-per-node 8 evenload fleet               a process a device; or by mpirun, torchrun\n"
      "  evenload fleet --hosts hosts.txt                      starts them by ssh\n"
      "  evenload fleet                                        the devices of this host among each other\n"
      "  evenload fleet --hosts hosts.txt --soak 10m --prometheus /var/lib/node_exporter/evenload.prom\n"

@@ -15,7 +15,6 @@
 #include "runtime/comm/tcp/socket.h"
 
 enum { LINE_BYTES = 512 };
-#define RSH "EVENLOAD_RSH"
 
 static enum el_status room_for(struct el_fleet_conductor *c, int n)
 {
@@ -123,7 +122,7 @@ static enum el_status start_one(struct el_fleet_conductor *c, int i, const char 
     char program[PATH_MAX] = "", port[16], wait[40], log[EL_PATH_BYTES], given[EL_PATH_BYTES + 16] = "",
          line[3 * EL_PATH_BYTES];
     char word[EL_WORD_BYTES], name[EL_WORD_BYTES];
-    const char *rsh = getenv(RSH);
+    const char *rsh = getenv("EVENLOAD_RSH");
     if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) return el_fail_errno("/proc/self/exe");
     snprintf(port, sizeof port, "%d", c->port);
     snprintf(wait, sizeof wait, "--wait=%gs", c->options->fleet.wait_s);

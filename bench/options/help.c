@@ -105,7 +105,11 @@ static const struct variable {
      "torchrun's name of the job; True: its agent listens at MASTER_PORT, and rank 0 takes a port above it"},
     {"OMPI_COMM_WORLD_*, PMIX_*, PMI_*, MPI_LOCALRANKID, MPI_LOCALNRANKS",
      "what mpirun and srun tell a rank of MPI: its rank, its local rank, the number of ranks"},
-    {"SLURM_PROCID", "which of the hosts of watch --hosts N this is, where nothing else tells"},
+    {"SLURM_JOB_ID, SLURM_STEP_*, SLURM_PROCID, SLURM_LOCALID",
+     "a task of srun, of several, without MPI: this process is a rank, and rank 0 listens at the step's first node; "
+     "which of the hosts of watch --hosts N this is, where nothing else tells"},
+    {"SLURMD_NODENAME, SLURM_TOPOLOGY_ADDR", "fleet: this host's name, and the switch above it"},
+    {"EVENLOAD_RSH", "fleet: the program that starts a command on a host of --hosts (ssh), called with both"},
     {"OMPI_MCA_*, PRTE_MCA_*, PMIX_MCA_*", "settings of mpirun; where evenload starts it, they override its own"},
     {"EVENLOAD_SECRET", "a word that all ranks of a job know; rank 0 turns away processes without it. evenload makes "
                         "one for ranks that it starts"},
@@ -132,6 +136,8 @@ static const struct variable {
      "calls that PyTorch's flight recorder keeps; where it is unset, a watched command has 4000"},
     {"NO_COLOR, TERM", "no colours where NO_COLOR is set, or TERM is dumb or not set"},
     {"GITHUB_STEP_SUMMARY", "a file that --markdown appends to instead of writing it anew"},
+    {"GITHUB_SHA, CI_COMMIT_*", "the commit that a stored session is of, where its folder is in no git repository"},
+    {"TMPDIR", "where fleet keeps a phase's results for a moment; else /tmp"},
     {.name = NULL},
 };
 

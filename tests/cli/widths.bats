@@ -23,6 +23,7 @@ show_command() {
     comm) "$EVENLOAD" comm -e 1K --comm local --quiet ;;
     plan) "$EVENLOAD" plan --params 350M --devices 4,mem=16G && ! "$EVENLOAD" plan --params 1.3B --devices mem=1G ;;
     recover) "$EVENLOAD" recover "${QUICK_MODEL[@]}" --steps 40 --checkpoint every=5 --repeats 2 --launcher own 2>&1 ;;
+    fleet) "$EVENLOAD" fleet --devices sim:64 --inject 'noise=1,link=7-*:0.5,straggler=9:1.2' --quiet || [[ $? -eq 1 ]] ;;
     verify) "$EVENLOAD" verify --quick --modes dp --launcher own --quiet ;;
     plot | machine) ;; # no tables: names of pictures, a JSON file
     devices | modes) "$EVENLOAD" "$1" ;;

@@ -27,7 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_print_end(out);
     snprintf(plots, sizeof plots, "%s/plots", fuzz_folder());
     fuzz_status(el_data_save(&el_figure_wire, document, plots, &drawn));
-    fuzz_status(el_data_save(&el_figure_pairs, document, plots, &drawn));
     json_decref(document);
     return 0;
 }
