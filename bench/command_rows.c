@@ -163,8 +163,8 @@ static const struct el_command_row commands[] = {
      "disjoint pairs, an all-reduce and a training step. Names what stands out of its peers: a card, a host, a link, a "
      "direction, a switch. Exit status: 0 all are good, 1 a bad one (or one lost or absent), 3 undecided, 2 wrong "
      "usage.",
-     "  srun --ntasks-per-node 8 evenload fleet               a process a device; or by mpirun, torchrun\n"
      "  evenload fleet --hosts hosts.txt                      starts them by ssh\n"
+     "  srun --ntasks-per-node 8 evenload fleet               a process a device; or by mpirun, torchrun\n"
      "  evenload fleet                                        the devices of this host among each other\n"
      "  evenload fleet --hosts hosts.txt --soak 10m --prometheus /var/lib/node_exporter/evenload.prom\n"
      "  evenload fleet --devices sim:1024 --machine h100-sxm --inject link=7-*:0.5    how it would look\n",
