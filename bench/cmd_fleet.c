@@ -116,6 +116,7 @@ static enum el_status conduct(struct el_options *options, const struct el_launch
             simulated ? el_fleet_simulate(options, &gathered) : el_fleet_conduct(options, place, opening, &gathered);
     if (status == EL_OK && gathered) status = show(options, &store, gathered, baseline, exit_status_p);
     if (store.locked && !gathered) el_store_forget(&store);
+    if (status == EL_OK && !gathered) *exit_status_p = el_exit_interrupted();
     json_decref(baseline);
     return status;
 }

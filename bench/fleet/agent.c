@@ -1,5 +1,4 @@
 /* One process a device, or a host: starts the workers of each phase as the conductor says, and tells how they ended. */
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,20 +11,12 @@
 #include "bench/base/text.h"
 #include "bench/campaign/runner.h"
 #include "bench/fleet/fleet.h"
-#include "profiles/process_tree.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/tcp/socket.h"
 #include "runtime/launch/children.h"
 
-enum {
-    LOOK_MS = 50,
-    BEAT_NS = 1000000000,
-    WORDS_MAX = 32,
-    SPECS = 16,
-    VARIABLES = 12,
-    REASON_BYTES = 400,
-    STUCK_BEATS = 3
-};
+enum { STOP_NS = 2000000000 };
+enum { LOOK_MS = 50, BEAT_NS = 1000000000, VARIABLES = 12, REASON_BYTES = 400, STUCK_BEATS = 3 };
 
 struct part {
     int rank; /* in the phase */
@@ -132,15 +123,20 @@ static enum el_status start_worker(struct agent *a, const json_t *run, int i)
     const json_t *mine = json_array_get(json_object_get(run, "mine"), (size_t)i);
     const char *const variables[VARIABLES] = {"RANK",        "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
                                               "MASTER_ADDR", "MASTER_PORT"};
-    char texts[VARIABLES][160], device[64], repeats[32], soak[64], comm[32], rounds[32], wrong[40];
+    char address[EL_TCP_ADDRESS_BYTES], texts[VARIABLES][160], device[64], repeats[32], soak[64], comm[32], rounds[32],
+        wrong[40];
     const char *extra[VARIABLES + 1] = {NULL};
     int device_at = (int)el_json_whole(mine, "device"), n = 0, kept = -1;
     int values[] = {(int)el_json_whole(mine, "rank"), (int)el_json_whole(run, "size"), device_at, a->n_devices};
     *part = (struct part){.rank = values[0]};
+    if (device_at < 0 || device_at >= a->n_devices) return el_fail(EL_ERR_INTERNAL, "fleet: no device %d", device_at);
+    /* a loopback is the conductor's host's, whose address from here is the channel's other side */
+    snprintf(address, sizeof address, "%.60s", el_json_text(run, "address", "127.0.0.1"));
+    if (!strncmp(address, "127.", 4) || !strcmp(address, "::1")) el_tcp_address(a->channel.socket, true, address);
     snprintf(part->result, sizeof part->result, "%.900s/%d-%d.json", a->folder, a->number, i);
     snprintf(part->log, sizeof part->log, "%.900s/%d-%d.log", a->folder, a->number, i);
     for (; n < 4; n++) snprintf(texts[n], sizeof texts[n], "%s=%d", variables[n], values[n]);
-    snprintf(texts[n++], sizeof texts[0], "%s=%.100s", variables[4], el_json_text(run, "address", "127.0.0.1"));
+    snprintf(texts[n++], sizeof texts[0], "%s=%s", variables[4], address);
     snprintf(texts[n++], sizeof texts[0], "%s=%d", variables[5], (int)el_json_whole(run, "port"));
     snprintf(texts[n++], sizeof texts[0], EL_LAUNCH_TOKEN "=%.100s", el_json_text(run, "token", ""));
     if (values[0] == 0) {
@@ -207,7 +203,8 @@ static bool tell_part(struct agent *a, int i)
 static void stop_workers(struct agent *a)
 {
     el_children_signal(a->children, a->n_parts, SIGKILL);
-    el_children_wait(a->children, a->n_parts, (int64_t)2e9);
+    for (int64_t until_ns = el_clock_ns() + STOP_NS; el_clock_ns() < until_ns;) /* returns when the next one ends */
+        if (el_children_wait(a->children, a->n_parts, STOP_NS)) break;
     for (int i = 0; i < a->n_parts; i++) {
         unlink(a->parts[i].result);
         unlink(a->parts[i].log);

@@ -1,6 +1,5 @@
 /* Messages between the conductor and its agents. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -34,7 +34,9 @@ static int agreeing(const struct el_fleet_conductor *c, int device, size_t step,
 /* One that agrees with more devices than `device` does; -1: none. */
 static int better_one(const struct el_fleet_conductor *c, int device, size_t step, size_t op)
 {
-    int best = -1, most = agreeing(c, device, step, op);
+    int best = -1, most = agreeing(c, device, step, op), kind = 0;
+    for (int i = 0; i < c->n_devices; i++) kind += soak_of(c, i) && same_kind(c, i, device);
+    if (2 * most > kind) return -1;
     for (int i = 0; i < c->n_devices; i++) {
         if (!soak_of(c, i) || !same_kind(c, i, device)) continue;
         int n = agreeing(c, i, step, op);
@@ -80,8 +82,8 @@ int el_fleet_first_difference(const struct el_fleet_conductor *c, int device, in
     for (size_t i = 0; i < json_array_size(mine); i++) {
         const json_t *a = json_array_get(mine, i), *b = json_array_get(theirs, i);
         if (!b || json_equal(a, b)) continue;
-        values[0] = json_number_value(a);
-        values[1] = json_number_value(b);
+        values[0] = json_is_number(a) ? json_number_value(a) : NAN;
+        values[1] = json_is_number(b) ? json_number_value(b) : NAN;
         return (int)i;
     }
     return -1;

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
@@ -14,6 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/tcp/socket.h"
 
+enum { HELLO_MOST = 1 << 16 };
 enum { LOOK_MS = 100, STOP_NS = 3000000000, LINE_NS = 2000000000, HOSTS_TEXT = 8 * EL_FLEET_RANKS_MAX };
 
 /* ---- what is known of an agent ---- */
@@ -31,7 +31,9 @@ static void lose(struct el_fleet_conductor *c, int agent, const char *why)
     snprintf(seen->reason, sizeof seen->reason, "%s", why);
     el_fleet_channel_close(&seen->channel);
     for (int i = 0; i < c->n_devices; i++)
-        if (c->devices[i].agent == agent && c->devices[i].part == EL_FLEET_RUNS) c->devices[i].part = EL_FLEET_FAILED;
+        if (c->devices[i].agent == agent &&
+            (c->devices[i].part == EL_FLEET_RUNS || c->devices[i].part == EL_FLEET_WAITS))
+            c->devices[i].part = EL_FLEET_FAILED;
     if (!c->options->quiet) el_text_line(stderr, "evenload: %s is lost: %s", seen->name, why);
 }
 
@@ -73,6 +75,7 @@ static void take_beat(struct el_fleet_conductor *c, int agent, const json_t *mes
     for (int i = 0; i < c->n_devices; i++) {
         if (c->devices[i].agent != agent) continue;
         c->devices[i].stuck = false;
+        if (el_json_whole(message, "beat") != c->number) continue; /* of the phase before */
         EL_EACH(rank, json_object_get(message, "stuck"))
             c->devices[i].stuck |= json_integer_value(rank) == c->devices[i].in_phase;
     }
@@ -96,26 +99,38 @@ static void hear_agent(struct el_fleet_conductor *c, int agent, const char *phas
 
 static int place_of(const struct el_fleet_conductor *c, const json_t *hello)
 {
-    int first = (int)el_json_number(hello, "first");
+    int first = (int)el_json_whole(hello, "first");
     bool named = c->agents[0].remote[0];
     for (int i = 0; i < c->n_agents; i++)
         if (named ? el_json_is(hello, "name", c->agents[i].name) : i == (first < 0 ? 0 : first)) return i;
     return -1;
 }
 
-/* Why an agent is not wanted; NULL: it is. */
-static const char *refuse(const struct el_fleet_conductor *c, const json_t *hello, int at)
+/* Why an agent of this job is not wanted; NULL: it is. */
+static const char *refuse(const struct el_fleet_conductor *c, int at)
 {
-    if (!el_json_is(hello, "hello", c->token)) return "it is of another job";
     if (at < 0) return "nobody expects it";
     if (c->agents[at].state != EL_FLEET_EXPECTED) return "another process came with its number, or it came too late";
     return NULL;
 }
 
+/* Two machines of one name are two hosts. */
+static void name_host(struct el_fleet_conductor *c, struct el_fleet_agent_seen *agent, const char *name)
+{
+    snprintf(agent->name, sizeof agent->name, "%.60s", name);
+    for (int i = 0; i < c->n_agents; i++)
+        if (&c->agents[i] != agent && !strcmp(c->agents[i].name, agent->name) && strcmp(c->agents[i].boot, agent->boot))
+            snprintf(agent->name, sizeof agent->name, "%.50s-%.8s", name, agent->boot);
+}
+
 static void welcome(struct el_fleet_conductor *c, struct el_fleet_channel *channel, const json_t *hello)
 {
+    if (!el_json_is(hello, "hello", c->token)) { /* of another job: it finds its own conductor at another port */
+        el_fleet_channel_close(channel);
+        return;
+    }
     int at = place_of(c, hello);
-    const char *why = refuse(c, hello, at);
+    const char *why = refuse(c, at);
     json_t *answer = el_json_of(EL_KEY("say", why ? "refused" : "welcome"), EL_KEY("reason", why));
     bool sent = el_fleet_send(channel, answer);
     json_decref(answer);
@@ -128,14 +143,13 @@ static void welcome(struct el_fleet_conductor *c, struct el_fleet_channel *chann
     agent->state = EL_FLEET_HERE;
     agent->heard_ns = el_clock_ns();
     agent->port = (int)el_json_whole(hello, "port");
-    if (!agent->remote[0]) snprintf(agent->name, sizeof agent->name, "%.60s", el_json_text(hello, "name", "?"));
     snprintf(agent->boot, sizeof agent->boot, "%s", el_json_text(hello, "boot", "?"));
+    if (!agent->remote[0]) name_host(c, agent, el_json_text(hello, "name", "?"));
     snprintf(agent->address, sizeof agent->address, "%s", el_json_text(hello, "address", "127.0.0.1"));
     if (!agent->group[0]) snprintf(agent->group, sizeof agent->group, "%.60s", el_json_text(hello, "group", ""));
     const json_t *devices = json_object_get(hello, "devices");
-    agent->n_devices = (int)json_array_size(devices);
     struct el_fleet_device_seen *grown =
-        realloc(c->devices, (size_t)(c->n_devices + agent->n_devices + 1) * sizeof *grown);
+        realloc(c->devices, ((size_t)c->n_devices + json_array_size(devices) + 1) * sizeof *grown);
     if (!grown) return;
     c->devices = grown;
     EL_EACH(name, devices) {
@@ -156,7 +170,7 @@ static void accept_one(struct el_fleet_conductor *c)
     while (el_clock_ns() < until_ns) {
         struct pollfd wait = {.fd = channel.socket, .events = POLLIN};
         poll(&wait, 1, LOOK_MS);
-        if (!el_fleet_hear(&channel)) break;
+        if (!el_fleet_hear(&channel) || channel.n > HELLO_MOST) break;
         json_t *hello = el_fleet_take(&channel);
         if (!hello) continue;
         welcome(c, &channel, hello);
@@ -192,21 +206,22 @@ static enum el_status await_agents(struct el_fleet_conductor *c)
         el_children_wait(c->children, c->n_children, 0);
         all = true;
         for (int i = 0; i < c->n_agents; i++) {
-            bool gone = c->agents[i].remote[0] && c->children[i].ended;
+            bool gone = i < c->n_children && c->children[i].ended;
             if (c->agents[i].state == EL_FLEET_EXPECTED && gone) c->agents[i].state = EL_FLEET_ABSENT;
             all &= c->agents[i].state != EL_FLEET_EXPECTED;
         }
     }
     for (int i = 0; i < c->n_agents; i++) {
         here += c->agents[i].state == EL_FLEET_HERE;
-        if (c->agents[i].state == EL_FLEET_HERE || c->agents[i].state == EL_FLEET_LOST) continue;
+        if (c->agents[i].state == EL_FLEET_HERE || c->agents[i].state == EL_FLEET_LOST || el_runner_interrupted())
+            continue;
         c->agents[i].state = EL_FLEET_ABSENT;
         if (!c->agents[i].reason[0]) el_fleet_why_absent(c, i, c->agents[i].reason, sizeof c->agents[i].reason);
         if (!c->options->quiet)
             el_text_line(stderr, "evenload: %s is absent: %s", c->agents[i].name, c->agents[i].reason);
     }
     if (here == 0 && !el_runner_interrupted())
-        return el_fail(EL_ERR_TIMEOUT, "fleet: no host came within %g s: %s", c->options->fleet.wait_s,
+        return el_fail(EL_ERR_ABSENT, "fleet: no host came within %g s: %s", c->options->fleet.wait_s,
                        c->agents[0].reason);
     return EL_OK;
 }
@@ -250,7 +265,8 @@ static int number_phase(struct el_fleet_conductor *c, char *hosts)
     for (int i = 0; i < c->n_devices && numbers; i++) {
         c->devices[i].in_phase = -1;
         c->devices[i].part = EL_FLEET_IDLE;
-        c->devices[i].stuck = false;
+        c->devices[i].stuck = c->devices[i].killed = false;
+        c->devices[i].part_reason[0] = 0;
         if (!is_left(c, i)) continue;
         int *number = &numbers[host_of(c, c->devices[i].agent)];
         if (*number == 0) *number = ++n_hosts;
@@ -298,6 +314,18 @@ static bool must_wait(const struct el_fleet_conductor *c, int agent)
     return false;
 }
 
+/* Of the machine with most hosts. */
+static int most_turns(const struct el_fleet_conductor *c)
+{
+    int most = 1;
+    for (int a = 0; a < c->n_agents; a++) {
+        int n = 0;
+        for (int b = 0; b < c->n_agents; b++) n += host_of(c, b) == b && !strcmp(c->agents[a].boot, c->agents[b].boot);
+        if (n > most) most = n;
+    }
+    return most;
+}
+
 static void start_waiting(struct el_fleet_conductor *c, const struct phase *phase, const char *hosts, int n)
 {
     const struct el_fleet_agent_seen *first = NULL;
@@ -318,6 +346,13 @@ static int count_parts(const struct el_fleet_conductor *c, enum el_fleet_part pa
     return n;
 }
 
+static int count_lost(const struct el_fleet_conductor *c)
+{
+    int n = 0;
+    for (int a = 0; a < c->n_agents; a++) n += c->agents[a].state == EL_FLEET_LOST;
+    return n;
+}
+
 static void stop_all(struct el_fleet_conductor *c, const char *word)
 {
     json_t *stop = el_json_of(EL_KEY("say", word));
@@ -335,18 +370,27 @@ static void say_progress(struct el_fleet_conductor *c, const struct phase *phase
             n, isatty(2) ? "   " : "\n");
 }
 
-/* Devices whose processes died by themselves, hang, or do not end: those that others wait for. */
-static void drop_culprits(struct el_fleet_conductor *c, const struct phase *phase, bool late)
+/* Devices whose processes died by themselves, hang, or do not end: those that others wait for. `lost`: a host was,
+ * which explains what others say. */
+static void drop_culprits(struct el_fleet_conductor *c, const struct phase *phase, bool late, bool lost)
 {
+    bool blamed = false, explained = lost; /* blamed: some say that another rank failed */
+    for (int i = 0; i < c->n_devices; i++) {
+        const struct el_fleet_device_seen *device = &c->devices[i];
+        blamed |= device->part == EL_FLEET_FAILED && strstr(device->part_reason, "rank ");
+        explained |= is_left(c, i) && (device->killed || device->stuck);
+    }
     for (int i = 0; i < c->n_devices; i++) {
         struct el_fleet_device_seen *device = &c->devices[i];
         const char *why = NULL;
         bool own = device->part == EL_FLEET_FAILED && is_left(c, i) && (device->killed || !phase->together);
-        if (own)
-            why = device->part_reason;
-        else if (device->part == EL_FLEET_RUNS && device->stuck)
+        bool runs = device->part == EL_FLEET_RUNS;
+        if (device->stuck && (runs || own))
             why = "its process was stopped, or is stuck in the kernel";
-        else if (device->part == EL_FLEET_RUNS && late && !phase->together)
+        else if (own || (is_left(c, i) && device->part == EL_FLEET_FAILED && blamed && !explained &&
+                         !strstr(device->part_reason, "rank ")))
+            why = device->part_reason;
+        else if (runs && (phase->together ? !explained && 2 * count_parts(c, EL_FLEET_RUNS) < c->n_devices : late))
             why = "it did not end in time";
         if (!why) continue;
         device->failed = true;
@@ -372,30 +416,29 @@ static const char *reason_of(const struct el_fleet_conductor *c)
 static bool run_once(struct el_fleet_conductor *c, const struct phase *phase, char reason[240])
 {
     static char hosts[HOSTS_TEXT];
-    int n = number_phase(c, hosts), lost = 0;
+    int n = number_phase(c, hosts), lost = count_lost(c);
     int64_t until_ns = el_clock_ns() + (int64_t)(phase->limit_s * 1e9), stop_ns = 0;
     reason[0] = 0;
     if (n == 0) return false;
     c->number++;
-    for (int a = 0; a < c->n_agents; a++) lost += c->agents[a].state == EL_FLEET_LOST;
     for (;;) {
-        int now = 0, stuck = 0;
+        int stuck = 0;
         start_waiting(c, phase, hosts, n);
         listen_for(c, phase->name, false);
         say_progress(c, phase, n);
-        for (int a = 0; a < c->n_agents; a++) now += c->agents[a].state == EL_FLEET_LOST;
         for (int i = 0; i < c->n_devices; i++) stuck += c->devices[i].stuck && c->devices[i].part == EL_FLEET_RUNS;
         int open = count_parts(c, EL_FLEET_RUNS) + count_parts(c, EL_FLEET_WAITS);
-        bool broken = count_parts(c, EL_FLEET_FAILED) > 0 || now > lost || stuck > 0;
+        bool broken = count_parts(c, EL_FLEET_FAILED) > 0 || count_lost(c) > lost || stuck > 0;
         if (open == 0 || el_runner_interrupted()) break;
         if (el_clock_ns() > until_ns) break;
         if (phase->together && broken && !stop_ns) stop_ns = el_clock_ns() + STOP_NS;
         if (stop_ns && el_clock_ns() > stop_ns) break;
-        if (!phase->together && stuck) break;
+        for (int i = 0; i < c->n_devices && !phase->together; i++)
+            if (c->devices[i].stuck && c->devices[i].part == EL_FLEET_RUNS) c->devices[i].part = EL_FLEET_FAILED;
     }
     bool whole = count_parts(c, EL_FLEET_DONE) == n;
     if (whole || el_runner_interrupted()) return false;
-    drop_culprits(c, phase, el_clock_ns() > until_ns);
+    drop_culprits(c, phase, el_clock_ns() > until_ns, count_lost(c) > lost);
     snprintf(reason, 240, "%s", *reason_of(c) ? reason_of(c) : "it did not end in time");
     stop_all(c, "stop");
     int left = 0, before = n;
@@ -418,7 +461,8 @@ static void run_phase(struct el_fleet_conductor *c, const struct phase *phase)
 
 enum { LOCATED_MOST = 4, LOCATE_S = 60 };
 
-/* Both devices make the step again: first hashes of blocks of what the op wrote, then the numbers of one block. */
+/* All make the step again, of whom two count: first hashes of blocks of what the op wrote, then the numbers of one
+ * block. */
 static void locate(struct el_fleet_conductor *c, int device, const struct el_fleet_difference *found)
 {
     json_t *soak = json_object_get(c->devices[device].parts, "soak");
@@ -507,13 +551,13 @@ static bool any_is_slow(struct el_fleet_conductor *c)
 static void run_phases(struct el_fleet_conductor *c)
 {
     double links_s, others_s = plan(c, &links_s), soak_s = c->options->fleet.soak_s;
-    int n = c->n_devices;
-    run_phase(c, &(struct phase){"devices", "devices", false, 60 + 10 * others_s * n});
-    if (any_is_slow(c)) run_phase(c, &(struct phase){"again", "devices", false, 60 + 10 * others_s * n});
-    if (n > 1) run_phase(c, &(struct phase){"links", "links", true, 60 + 2 * links_s});
+    int n = c->n_devices, turns = most_turns(c);
+    run_phase(c, &(struct phase){"devices", "devices", false, 60 + 10 * others_s * turns});
+    if (any_is_slow(c)) run_phase(c, &(struct phase){"again", "devices", false, 60 + 10 * others_s * turns});
+    if (n > 1) run_phase(c, &(struct phase){"links", "links", true, 120 + 2 * links_s});
     if (n <= EL_MEMBERS_MAX) run_phase(c, &(struct phase){"step", "step", true, 120}); /* a trial has no more */
     if (soak_s <= 0) return;
-    run_phase(c, &(struct phase){"soak", "soak", false, 60 + 2 * soak_s * n});
+    run_phase(c, &(struct phase){"soak", "soak", false, 60 + 2 * soak_s * turns});
     compare_soaks(c);
 }
 
@@ -545,7 +589,6 @@ static json_t *gather(struct el_fleet_conductor *c)
         json_array_append_new(devices, el_json_of(EL_KEY("rank", i), EL_KEY("agent", device->agent),
                                                   EL_KEY("name", (const char *)device->name),
                                                   EL_KEY("reason", el_json_filled(device->reason)),
-                                                  EL_KEY("in_phase", device->in_phase),
                                                   EL_KEY("parts", json_incref(device->parts))));
     }
     return el_json_of(EL_KEY("agents", hosts), EL_KEY("devices", devices), EL_KEY("phases", json_incref(c->phases)),
@@ -581,12 +624,14 @@ enum el_status el_fleet_conduct(struct el_options *options, const struct el_laun
     if (status == EL_OK && opening->tell) status = opening->tell(opening->context, c.port, c.token);
     if (status == EL_OK) status = el_fleet_start(&c, place);
     if (status == EL_OK) status = await_agents(&c);
-    if (status == EL_OK) {
+    if (status == EL_OK && c.n_devices > EL_FLEET_RANKS_MAX)
+        status = el_fail(EL_ERR_INVALID, "fleet: %d devices: at most %d", c.n_devices, EL_FLEET_RANKS_MAX);
+    if (status == EL_OK && !el_runner_interrupted()) {
         qsort(c.devices, (size_t)c.n_devices, sizeof *c.devices, by_agent);
         run_phases(&c);
         *gathered_p = gather(&c);
     }
-    for (int a = 0; a < c.n_agents && c.agents; a++) opening->lost |= c.agents[a].state == EL_FLEET_LOST;
+    for (int a = 0; a < c.n_agents && c.agents; a++) opening->lost |= c.agents[a].state != EL_FLEET_HERE;
     close_all(&c);
     return status;
 }

@@ -12,7 +12,6 @@ struct el_fleet_agent_seen {
     enum { EL_FLEET_EXPECTED, EL_FLEET_HERE, EL_FLEET_LOST, EL_FLEET_ABSENT } state;
     char name[EL_FLEET_HOST_BYTES], address[64], boot[64], group[EL_FLEET_HOST_BYTES], reason[240];
     char remote[EL_FLEET_HOST_BYTES], devices[EL_PATH_BYTES]; /* of a file of hosts */
-    int n_devices, first;                                     /* ranks from `first` on */
     int port;                                                 /* where its next rank 0 would listen */
     int64_t heard_ns;
 };

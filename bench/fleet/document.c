@@ -10,10 +10,12 @@
 #include "bench/stats/stats.h"
 
 /* A share of segments sent again that is a loss: this much, and so many times the median host's. */
-#define LOSS_SHARE   0.002
-#define LOSS_TIMES   5
-#define PAIR_FLOOR   0.15
+#define LOSS_SHARE 0.002
+#define LOSS_TIMES 5
+#define LOSS_LEAST 20 /* segments */
+#define PAIR_FLOOR 0.15
 /* Beyond it a figure is undecided: a run that finds only slowdowns above this says little. */
+enum { LEAST_ROUNDS = 3 };
 #define DETECTS_MOST 0.15
 #define DIFFER       "good ones differ so much that 15 % slower would not be found: give more --repeats, or a quieter time"
 
@@ -118,9 +120,8 @@ static void put_devices(struct judging *j)
 
 /* ---- verdicts on hosts ---- */
 
-static void accuse(struct judging *j, json_t *host, double slower, const char *what)
+static void accuse(json_t *host, double slower, const char *what)
 {
-    (void)j;
     double before = el_json_number(host, "slower_pct");
     el_json_put_text(host, "verdict", "bad");
     if (100 * slower <= before && !json_is_null(json_object_get(host, "worst"))) return;
@@ -207,7 +208,7 @@ static void accuse_slow(struct judging *j)
             for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++) {
                 const json_t *figure = json_object_get(json_object_get(device, "figures"), el_fleet_figures[f].key);
                 if (json_is_true(json_object_get(figure, "bad")))
-                    accuse(j, host, el_json_number(figure, "slower_pct") / 100, el_fleet_figures[f].name);
+                    accuse(host, el_json_number(figure, "slower_pct") / 100, el_fleet_figures[f].name);
             }
 }
 
@@ -265,10 +266,11 @@ static void judge_devices(struct judging *j)
 
 /* ---- links ---- */
 
-/* Rates between hosts by repeat, of all their devices together: sums[(from * n + to) * repeats + repeat]. */
+/* Rates between hosts by repeat, of all their devices together: sums[(from * n + to) * repeats + repeat]; `rates` of
+ * each of these `devices`, so that a host of fewer is not slower. */
 struct matrix {
     size_t n, repeats;
-    double *sums, *latency_us, *rates, *sds;
+    double *sums, *latency_us, *rates, *sds, *devices;
 };
 
 static void add_up(const struct judging *j, const struct matrix *m)
@@ -282,6 +284,7 @@ static void add_up(const struct judging *j, const struct matrix *m)
                 continue;
             size_t at = (size_t)from * m->n + (size_t)j->host_of[other];
             m->latency_us[at] = el_json_number(link, "latency_us");
+            m->devices[at]++;
             EL_EACH(rate, json_object_get(link, "gb_per_s"))
                 if (rate_at.i < m->repeats) m->sums[at * m->repeats + rate_at.i] += json_number_value(rate);
         }
@@ -294,13 +297,14 @@ static void put_link(struct judging *j, const struct matrix *m, size_t from, siz
     double *sums = m->sums + at * m->repeats, sd;
     while (n < m->repeats && sums[n] > 0) n++;
     if (n == 0) return;
-    m->rates[at] = el_stats_median(sums, n);
+    double together = el_stats_median(sums, n);
+    m->rates[at] = together / m->devices[at];
     for (size_t i = 0; i < n; i++) sums[i] = log(sums[i]);
     sd = n > 1 ? el_stats_stddev(sums, n) : 0;
     m->sds[at] = sd / sqrt((double)n);
     json_array_append_new(json_object_get(j->document, "links"),
                           el_json_of(EL_KEY("from", (int64_t)from), EL_KEY("to", (int64_t)to),
-                                     EL_KEY("gb_per_s", m->rates[at]), EL_KEY("sd_pct", n > 1 ? 100 * sd : (double)NAN),
+                                     EL_KEY("gb_per_s", together), EL_KEY("sd_pct", n > 1 ? 100 * sd : (double)NAN),
                                      EL_KEY("latency_us", m->latency_us[at])));
 }
 
@@ -324,7 +328,7 @@ static void put_link_fault(struct judging *j, const struct el_peer_fault *fault,
         json_array_append(names, json_object_get(json_array_get(j->hosts, (size_t)fault->b), "name"));
     put_fault(j, kinds[fault->kind], fault->slower, names);
     if (fault->kind <= EL_PEER_RECEIVES)
-        accuse(j, json_array_get(j->hosts, (size_t)fault->a), fault->slower, words[fault->kind]);
+        accuse(json_array_get(j->hosts, (size_t)fault->a), fault->slower, words[fault->kind]);
 }
 
 /* Hosts at one switch have the same number; NULL: nobody said. */
@@ -363,7 +367,11 @@ static void judge_matrix(struct judging *j, const struct matrix *m)
     int *part = calloc(m->n + 1, sizeof *part), *group = groups_of(j);
     struct el_peer_fault *faults = calloc(EL_PEER_FAULTS_MAX, sizeof *faults);
     struct el_peers peers;
-    if (part && faults) {
+    int64_t rounds = el_json_whole(j->gathered, "rounds");
+    if (rounds < el_fleet_rounds((int)m->n) && rounds < LEAST_ROUNDS)
+        cannot_tell(j, "links",
+                    "fewer than three rounds do not tell a host from its partner: give more --rounds or --budget");
+    else if (part && faults) {
         const struct el_peer_links links = {.n = (int)m->n, .rates = m->rates, .sds = m->sds, .group = group};
         int found = el_peer_links_judge(&links, EL_PEERS_ALPHA / EL_FLEET_FIGURES, faults, part, &peers);
         for (int i = 0; i < found; i++) put_link_fault(j, &faults[i], part);
@@ -387,10 +395,11 @@ static void judge_links(struct judging *j)
     struct matrix m = {.n = json_array_size(j->hosts), .repeats = (size_t)j->options->repeats};
     size_t cells = m.n * m.n + 1;
     m.sums = calloc(cells * m.repeats, sizeof *m.sums);
-    m.latency_us = calloc(3 * cells, sizeof *m.latency_us);
+    m.latency_us = calloc(4 * cells, sizeof *m.latency_us);
     if (m.sums && m.latency_us && m.n > 1) {
         m.rates = m.latency_us + cells;
         m.sds = m.rates + cells;
+        m.devices = m.sds + cells;
         add_up(j, &m);
         for (size_t from = 0; from < m.n; from++)
             for (size_t to = 0; to < m.n; to++) put_link(j, &m, from, to);
@@ -441,11 +450,21 @@ static void accuse_pair(struct judging *j, const struct within *row, const struc
     for (int i = 0; i < 2; i++)
         json_array_append_new(names, json_sprintf("%s %s", text_of(host, "name"),
                                                   text_of(json_array_get(j->devices, (size_t)ends[i]), "name")));
-    put_fault(j, "one_way", el_peers_slower(unit->deviation), names);
-    accuse(j, host, el_peers_slower(unit->deviation), "a pair of its devices");
+    put_fault(j, "devices", el_peers_slower(unit->deviation), names);
+    accuse(host, el_peers_slower(unit->deviation), "a pair of its devices");
 }
 
-/* Those of all hosts that lie between devices of the same numbers as row `first`'s. */
+static const char *model_of(const struct judging *j, int rank)
+{
+    return el_json_text(json_array_get(j->devices, (size_t)rank), "parts.links.model", "");
+}
+
+static bool same_models(const struct judging *j, const struct within *a, const struct within *b)
+{
+    return !strcmp(model_of(j, a->from), model_of(j, b->from)) && !strcmp(model_of(j, a->to), model_of(j, b->to));
+}
+
+/* Those of all hosts that lie between devices of the same numbers and models as row `first`'s. */
 static void judge_pair(struct judging *j, const struct within *rows, size_t n, size_t first, struct el_peer *units,
                        size_t *at)
 {
@@ -454,13 +473,23 @@ static void judge_pair(struct judging *j, const struct within *rows, size_t n, s
     int from = local_of(j, rows[first].from), to = local_of(j, rows[first].to);
     struct el_peers found;
     for (size_t i = 0; i < n && peers < n_hosts; i++)
-        if (local_of(j, rows[i].from) == from && local_of(j, rows[i].to) == to) {
+        if (local_of(j, rows[i].from) == from && local_of(j, rows[i].to) == to &&
+            same_models(j, &rows[i], &rows[first])) {
             units[peers] = (struct el_peer){.rates = rows[i].rates, .n = rows[i].n};
             at[peers++] = i;
         }
     el_peers_judge(units, peers, &rule, &found);
     for (size_t i = 0; i < peers; i++)
         if (units[i].bad) accuse_pair(j, &rows[at[i]], &units[i]);
+}
+
+static bool is_first(const struct judging *j, const struct within *rows, size_t at)
+{
+    int from = local_of(j, rows[at].from), to = local_of(j, rows[at].to);
+    for (size_t i = 0; i < at; i++)
+        if (local_of(j, rows[i].from) == from && local_of(j, rows[i].to) == to && same_models(j, &rows[i], &rows[at]))
+            return false;
+    return true;
 }
 
 static void judge_within(struct judging *j)
@@ -471,7 +500,7 @@ static void judge_within(struct judging *j)
     struct el_peer *units = calloc(n_hosts + 1, sizeof *units);
     size_t *at = calloc(n_hosts + 1, sizeof *at);
     for (size_t i = 0; i < n && units && at && n_hosts > 2; i++)
-        if (j->host_of[rows[i].from] == j->host_of[rows[0].from]) judge_pair(j, rows, n, i, units, at);
+        if (is_first(j, rows, i)) judge_pair(j, rows, n, i, units, at);
     for (size_t i = 0; i < n; i++) free(rows[i].rates);
     free(rows);
     free(units);
@@ -481,13 +510,16 @@ static void judge_within(struct judging *j)
 static void judge_losses(struct judging *j)
 {
     size_t n = json_array_size(j->hosts), known = 0;
-    double *shares = calloc(n + 1, sizeof *shares), *some = calloc(n + 1, sizeof *some);
-    for (size_t h = 0; h < n && shares && some; h++) {
+    double *again = calloc(n + 1, sizeof *again), *shares = calloc(n + 1, sizeof *shares),
+           *some = calloc(n + 1, sizeof *some);
+    for (size_t h = 0; h < n && shares && some && again; h++) {
         shares[h] = NAN;
         EL_EACH(device, j->devices) {
             const json_t *links = el_json_at(device, "parts.links");
             double share = el_json_number(links, "retransmitted") / el_json_number(links, "segments");
-            if (j->host_of[device_at.i] == (int)h && share >= 0) shares[h] = share;
+            if (j->host_of[device_at.i] != (int)h || !(share >= 0)) continue;
+            shares[h] = share;
+            again[h] = el_json_number(links, "retransmitted");
         }
         el_json_put_real(json_array_get(j->hosts, h), "retransmitted_pct", 100 * shares[h]);
         if (!isnan(shares[h])) some[known++] = shares[h];
@@ -495,13 +527,14 @@ static void judge_losses(struct judging *j)
     double middle = known ? el_stats_median(some, known) : NAN;
     for (size_t h = 0; h < n && known > 2; h++) {
         json_t *host = json_array_get(j->hosts, h), *names = json_array();
-        if (shares[h] > LOSS_SHARE && shares[h] > LOSS_TIMES * middle) {
+        if (again[h] >= LOSS_LEAST && shares[h] > LOSS_SHARE && shares[h] > LOSS_TIMES * middle) {
             json_array_append(names, json_object_get(host, "name"));
             put_fault(j, "loss", shares[h], json_incref(names));
-            accuse(j, host, shares[h], "packets lost");
+            accuse(host, shares[h], "packets lost");
         }
         json_decref(names);
     }
+    free(again);
     free(shares);
     free(some);
 }
@@ -516,7 +549,7 @@ static void judge_wrong(struct judging *j)
         if (!json_is_object(wrong)) continue;
         EL_EACH(row, json_object_get(host, "devices"))
             if (el_json_whole(row, "rank") == (int64_t)device_at.i) json_object_set(row, "wrong", wrong);
-        accuse(j, host, 1, "wrong results");
+        accuse(host, 1, "wrong results");
         el_json_put_real(host, "slower_pct", 0);
     }
     if (json_is_true(json_object_get(j->gathered, "no_majority")))
@@ -575,7 +608,7 @@ static void compare_with_baseline(struct judging *j)
                 el_json_put_all(now, EL_KEY("slower_than_baseline_pct", 100 * slower));
                 if (!bad) continue;
                 el_json_put(now, "bad", json_true());
-                accuse(j, host, slower, figure->name);
+                accuse(host, slower, figure->name);
             }
     EL_EACH(link, json_object_get(j->document, "links")) {
         const json_t *names[2] = {json_array_get(j->hosts, (size_t)el_json_whole(link, "from")),
@@ -588,7 +621,7 @@ static void compare_with_baseline(struct judging *j)
                 el_json_is(json_array_get(old, (size_t)el_json_whole(then, "to")), "name", text_of(names[1], "name"));
             double slower = 1 - el_json_number(link, "gb_per_s") / el_json_number(then, "gb_per_s");
             if (!same || !(slower > EL_PEERS_FEW_FLOOR)) continue;
-            put_fault(j, "one_way", slower, json_pack("[s, s]", text_of(names[0], "name"), text_of(names[1], "name")));
+            put_fault(j, "since", slower, json_pack("[s, s]", text_of(names[0], "name"), text_of(names[1], "name")));
         }
     }
     if (!any) cannot_tell(j, "--baseline", "it knows none of these devices");
@@ -627,6 +660,17 @@ static json_t *order_of(const struct judging *j)
 static void conclude(struct judging *j)
 {
     bool bad = json_array_size(j->faults) > 0;
+    EL_EACH(phase, json_object_get(j->document, "phases"))
+        if (*text_of(phase, "reason")) {
+            char text[320];
+            snprintf(text, sizeof text, "phase %s failed: %s", text_of(phase, "name"), text_of(phase, "reason"));
+            json_array_append_new(j->reasons, json_string(text));
+            j->undecided = true;
+        }
+    if (json_is_true(json_object_get(j->gathered, "interrupted"))) {
+        json_array_append_new(j->reasons, json_string("it was interrupted"));
+        j->undecided = true;
+    }
     EL_EACH(host, j->hosts) {
         const char *state = text_of(host, "state");
         EL_EACH(device, json_object_get(host, "devices"))
@@ -638,20 +682,9 @@ static void conclude(struct judging *j)
         if (!json_object_get(host, "verdict")) el_json_put_text(host, "verdict", j->undecided ? "undecided" : "good");
         bad |= !el_json_is(host, "verdict", "good") && !el_json_is(host, "verdict", "undecided");
     }
-    EL_EACH(phase, json_object_get(j->document, "phases"))
-        if (*text_of(phase, "reason") && !bad) {
-            char text[320];
-            snprintf(text, sizeof text, "phase %s failed: %s", text_of(phase, "name"), text_of(phase, "reason"));
-            json_array_append_new(j->reasons, json_string(text));
-            j->undecided = true;
-        }
     if (json_array_size(j->devices) > EL_MEMBERS_MAX && !json_is_true(json_object_get(j->gathered, "simulated")))
         json_array_append_new(j->reasons,
                               json_sprintf("no step was measured: ddp has at most %d devices", EL_MEMBERS_MAX));
-    if (json_is_true(json_object_get(j->gathered, "interrupted"))) {
-        json_array_append_new(j->reasons, json_string("it was interrupted"));
-        j->undecided = true;
-    }
     el_json_put_all(j->document,
                     EL_KEY("verdict", bad            ? "bad"
                                       : j->undecided ? "undecided"
@@ -700,7 +733,9 @@ static void put_all_reduce(struct judging *j)
 
 static void put_rounds(struct judging *j)
 {
-    int64_t rounds = el_json_whole(j->gathered, "rounds"), of = el_fleet_rounds((int)json_array_size(j->hosts));
+    int64_t rounds = el_json_whole(j->gathered, "rounds"), hosts = 0;
+    EL_EACH(host, j->hosts) hosts += el_json_is(host, "state", "measured");
+    int of = el_fleet_rounds((int)hosts);
     el_json_put(j->document, "rounds", el_json_of(EL_KEY("between", rounds), EL_KEY("of", of)));
 }
 

@@ -2,7 +2,7 @@
  *
  *     el_fleet_conduct(&options, &place, &gathered);       rank 0's, or the starter's process: all phases
  *     el_fleet_agent(...)                                  one process a device, or a host: starts workers
- *     el_fleet_judge_document(gathered, &options)          verdicts
+ *     el_fleet_document(&options, gathered, baseline, &document)      verdicts
  *
  * The conductor listens; each agent connects and is told which phase to run. A phase is a job of its own of fresh
  * processes (el_fleet_worker) on all devices that are left, so that a host that dies or hangs ends a phase, and not the
@@ -24,7 +24,7 @@
  * [...] (if some were slow) or null, "median", "slower_pct", "bad"}}, "reason", "wrong": null or {"op", "element",
  * "is", "was", "step"}}]}. "within": [{"host", "from", "to" (ranks), "gb_per_s", "latency_us"}] of a host's devices. A
  * link: {"from", "to" (hosts by place), "gb_per_s" (median, of all devices together), "sd_pct", "latency_us"}. A fault:
- * {"kind": "host|sends|receives|pair|one_way|switch|loss", "hosts": [name], "slower_pct"}. */
+ * {"kind": "host|sends|receives|pair|one_way|switch|devices|since|loss", "hosts": [name], "slower_pct"}. */
 #pragma once
 
 #include "bench/job/worker.h"
@@ -126,7 +126,7 @@ enum el_status el_fleet_conduct(struct el_options *options, const struct el_laun
 /* ---- simulate.c: as above, of simulated devices ---- */
 enum el_status el_fleet_simulate(struct el_options *options, json_t **gathered_p);
 
-/* ---- document.c, verdict.c ---- */
+/* ---- document.c, print.c, figure.c ---- */
 
 /* Steals `gathered`; DIR/fleet.json's fields. `baseline`: an earlier document; NULL: none. */
 enum el_status el_fleet_document(const struct el_options *options, json_t *gathered, const json_t *baseline,

@@ -12,8 +12,9 @@
 #include "runtime/comm/comm.h"
 #include "runtime/device/program.h"
 
-enum { FIRST_BYTES = 256 << 10, MOST_BYTES = 64 << 20, REDUCED_BYTES = 16 << 20 };
-/* A message of the usual pair shall take MESSAGE_S; a slow pair makes as few repeats as fit into SLOT_S. */
+enum { FIRST_BYTES = 256 << 10, MOST_BYTES = 64 << 20, REDUCED_BYTES = 16 << 20, PAGE_BYTES = 4096 };
+/* A message of the usual pair shall take MESSAGE_S; a slow pair has smaller ones, and fewer,
+ * so that they fit into SLOT_S. */
 #define MESSAGE_S 0.02
 #define SLOT_S    0.8
 
@@ -95,37 +96,40 @@ static enum el_status exchange(const struct session *s, struct el_comm *pair, si
     return status;
 }
 
-/* Both must make as many: the first one says how many, by a message. */
-static enum el_status agree(const struct session *s, struct el_comm *pair, int mine, int *runs_p)
+/* Both must make as many of the same size: the first one says it, by a message. */
+static enum el_status agree(const struct session *s, struct el_comm *pair, double both_s, size_t *bytes_p, int *runs_p)
 {
-    float value = (float)mine;
+    double fit = FIRST_BYTES * SLOT_S / 4 / fmax(both_s, 1e-9), bytes = fmin(fmax(fit, FIRST_BYTES), (double)s->bytes);
+    double runs = fmin(fmax(SLOT_S / fmax(both_s * bytes / FIRST_BYTES, 1e-9), 1), s->rank->options->repeats);
+    float words[2] = {(float)((size_t)bytes / PAGE_BYTES), (float)(int)runs};
     double seconds[1][2];
-    if (el_comm_rank(pair) == 0) EL_TRY(el_device_write(el_view_of(s->data, 0), &value, sizeof value));
-    EL_TRY(exchange(s, pair, sizeof value, 1, seconds));
-    EL_TRY(el_device_read(el_view_of(s->data, 0), &value, sizeof value));
-    *runs_p = (int)value;
-    return EL_OK;
+    if (el_comm_rank(pair) == 0) EL_TRY(el_device_write(el_view_of(s->data, 0), words, sizeof words));
+    EL_TRY(exchange(s, pair, sizeof words, 1, seconds));
+    EL_TRY(el_device_read(el_view_of(s->data, 0), words, sizeof words));
+    *bytes_p = (size_t)words[0] * PAGE_BYTES;
+    *runs_p = (int)words[1];
+    bool right = *bytes_p > 0 && *bytes_p <= MOST_BYTES && *runs_p > 0 && *runs_p <= s->rank->options->repeats;
+    return right ? EL_OK : el_fail(EL_ERR_PEER, "a pair's message came wrong");
 }
 
 static enum el_status measure_pair(const struct session *s, struct el_comm *pair, int partner, bool within)
 {
-    int repeats = s->rank->options->repeats, runs = 0, side = el_comm_rank(pair);
-    double(*seconds)[2] = calloc((size_t)repeats + 4, sizeof *seconds), small[2 * 3];
-    if (!seconds) return el_fail_errno("%d repeats", repeats);
-    enum el_status status = exchange(s, pair, sizeof(float), 3, seconds);
-    for (int i = 0; i < 6; i++) small[i] = seconds[i / 2][i % 2] / 2;
-    if (status == EL_OK) status = exchange(s, pair, s->bytes, 1, seconds);
-    double both_s = seconds[0][0] + seconds[0][1];
-    int fit = (int)fmin(fmax(SLOT_S / fmax(both_s, 1e-9), 1), repeats);
-    if (status == EL_OK) status = agree(s, pair, fit, &runs);
-    if (status == EL_OK && (runs < 1 || runs > repeats)) status = el_fail(EL_ERR_PEER, "a pair's message came wrong");
-    if (status == EL_OK) status = exchange(s, pair, s->bytes, runs, seconds);
+    enum { SMALL = 3 };
+    int runs = 0, side = el_comm_rank(pair);
+    size_t bytes = 0;
+    double(*seconds)[2] = calloc((size_t)s->rank->options->repeats + SMALL + 1, sizeof *seconds), small[2 * SMALL];
+    if (!seconds) return el_fail_errno("%d repeats", s->rank->options->repeats);
+    enum el_status status = exchange(s, pair, sizeof(float), SMALL, seconds);
+    for (int i = 0; i < 2 * SMALL; i++) small[i] = seconds[i / 2][i % 2] / 2;
+    if (status == EL_OK) status = exchange(s, pair, FIRST_BYTES, 1, seconds);
+    if (status == EL_OK) status = agree(s, pair, seconds[0][0] + seconds[0][1], &bytes, &runs);
+    if (status == EL_OK) status = exchange(s, pair, bytes, runs + 1, seconds); /* the first one is not counted */
     json_t *rates = json_array();
-    for (int i = 0; i < runs && status == EL_OK; i++)
-        json_array_append_new(rates, el_json_real(1e-9 * (double)s->bytes / seconds[i][side]));
-    json_array_append_new(s->links,
-                          el_json_of(EL_KEY("to", partner), EL_KEY("within", within),
-                                     EL_KEY("latency_us", 1e6 * el_stats_median(small, 6)), EL_KEY("gb_per_s", rates)));
+    for (int i = 1; i <= runs && status == EL_OK; i++)
+        json_array_append_new(rates, el_json_real(1e-9 * (double)bytes / seconds[i][side]));
+    json_array_append_new(s->links, el_json_of(EL_KEY("to", partner), EL_KEY("within", within),
+                                               EL_KEY("latency_us", 1e6 * el_stats_median(small, 2 * SMALL)),
+                                               EL_KEY("gb_per_s", rates)));
     free(seconds);
     return status;
 }
@@ -163,7 +167,7 @@ static enum el_status choose_bytes(struct session *s, const json_t *link)
     free(all);
     if (n) bytes = fmin(fmax(el_stats_median(rates, n) * 1e9 * MESSAGE_S, FIRST_BYTES), MOST_BYTES);
     EL_TRY(el_bootstrap_broadcast(s->rank->bootstrap, &bytes, sizeof bytes));
-    s->bytes = (size_t)bytes / 4096 * 4096;
+    s->bytes = (size_t)bytes / PAGE_BYTES * PAGE_BYTES;
     return EL_OK;
 }
 

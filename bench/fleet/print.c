@@ -126,7 +126,7 @@ static void say_fault(const json_t *fault, FILE *out)
     const json_t *hosts = json_object_get(fault, "hosts");
     double slower = el_json_number(fault, "slower_pct");
     char names[NAMES_BYTES];
-    join(hosts, !strcmp(kind, "pair") ? " and " : !strcmp(kind, "one_way") ? " to " : ", ", names);
+    join(hosts, !strcmp(kind, "pair") ? " and " : strcmp(kind, "switch") ? " to " : ", ", names);
     if (!strcmp(kind, "host"))
         EL_ITEM(out, "%s: all its links, both ways, are %.0f %% slower than the others'.", names, slower);
     else if (!strcmp(kind, "sends") || !strcmp(kind, "receives"))
@@ -136,6 +136,11 @@ static void say_fault(const json_t *fault, FILE *out)
         EL_ITEM(out, "%s: this pair is %.0f %% slower than other pairs of the same hosts, both ways.", names, slower);
     else if (!strcmp(kind, "one_way"))
         EL_ITEM(out, "%s: this direction is %.0f %% slower, the way back is not.", names, slower);
+    else if (!strcmp(kind, "devices"))
+        EL_ITEM(out, "%s: this direction is %.0f %% slower than between the same devices of other hosts.", names,
+                slower);
+    else if (!strcmp(kind, "since"))
+        EL_ITEM(out, "%s: this direction is %.0f %% slower than in the baseline.", names, slower);
     else if (!strcmp(kind, "switch"))
         EL_ITEM(out,
                 "%s: fast among each other, and %.0f %% slower to all others: what lies between is slow (a switch, an "
@@ -174,7 +179,7 @@ static void say_device(const json_t *host, const json_t *device, FILE *out)
                 text_of(wrong, "op"), (long long)el_json_whole(wrong, "step"),
                 (long long)el_json_whole(wrong, "element"), el_json_number(wrong, "is"), el_json_number(wrong, "was"));
     else
-        EL_ITEM(out, "%s: wrong result of %s in step %lld; it did not come again, so the element is unknown.", label,
+        EL_ITEM(out, "%s: wrong result of %s in step %lld; its element was not found again.", label,
                 text_of(wrong, "op"), (long long)el_json_whole(wrong, "step"));
 }
 
@@ -190,6 +195,9 @@ void el_fleet_say(const json_t *document, FILE *out)
         fprintf(out, "%s%d %s", between, counts[i], verdicts[i]);
         between = ", ";
     }
+    size_t links = 0; /* that are no host's fault */
+    EL_EACH(fault, json_object_get(document, "faults")) links += json_array_size(json_object_get(fault, "hosts")) > 1;
+    if (links) fprintf(out, "; %zu slow link%s", links, links == 1 ? "" : "s");
 }
 
 static void say_peers(const json_t *document, FILE *out)
@@ -309,6 +317,8 @@ enum el_status el_fleet_prometheus(const void *document, FILE *out)
         put_label(out, "verdict", text_of(host, "verdict"), ",");
         fprintf(out, "} %d\n", !good);
     }
+    put_metric(out, "faults", "Slow links, slow switches and losses of packets that were found.");
+    fprintf(out, "evenload_fleet_faults %zu\n", json_array_size(json_object_get(document, "faults")));
     put_metric(out, "rate", "What a device reached, in FLOP/s, bytes/s or steps/s; the median of the repeats.");
     EL_EACH(host, hosts)
         EL_EACH(device, json_object_get(host, "devices"))

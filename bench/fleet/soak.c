@@ -305,7 +305,7 @@ static enum el_status locate(const struct soak *s, const char *words, json_t *do
             json_array_append_new(
                 list, json_sprintf("%016" PRIx64, el_hash(EL_HASH_BEGIN, s->host + at, length * sizeof(float))));
         else
-            json_array_append_new(list, json_real((double)s->host[at]));
+            json_array_append_new(list, el_json_real((double)s->host[at]));
     }
     el_json_put(document, "block", json_integer(BLOCK));
     return EL_OK;

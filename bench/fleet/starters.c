@@ -1,12 +1,10 @@
 /* Which agents there should be: a launcher's ranks, the hosts of a file, or this host. */
-#include <arpa/inet.h>
 #include <limits.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/base/text.h"
@@ -32,6 +30,9 @@ static enum el_status room_for(struct el_fleet_conductor *c, int n)
 static enum el_status read_words(struct el_fleet_agent_seen *agent, const char *path, int number, char *line)
 {
     char *rest = line, *word = strsep(&rest, " \t");
+    if (strlen(word) >= sizeof agent->remote)
+        return el_fail(EL_ERR_INVALID, "%s, line %d: a name has at most %zu letters", path, number,
+                       sizeof agent->remote - 1);
     snprintf(agent->remote, sizeof agent->remote, "%s", word);
     snprintf(agent->name, sizeof agent->name, "%s", word);
     while ((word = strsep(&rest, " \t"))) {

@@ -88,7 +88,7 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "devices", "N|LIST", AT(DEVICES, devices), FLEET,
      REAL_DEVICES
      "; sim:1024: simulated hosts. Of each host that --hosts names. Default: all GPUs, else two CPU devices; "
-     "of a launcher's process the one of its number",
+     "under a launcher one device a process, by its local rank",
      COMMON},
     {WHAT, "hosts", "FILE", AT(TEXT, hosts), FLEET,
      "start a process on each host of this file by ssh (EVENLOAD_RSH names another program); a line: HOST [name=NAME] "
@@ -370,7 +370,7 @@ static const struct el_option_row rows_after[] = {
      DEFAULT("0"), RANGE(0, EL_SIMULATED_MAX)},
     {MEASURING, "budget", "TIME", AT(SECONDS, fleet.budget_s), FLEET, "time for the rounds", DEFAULT("100s"),
      RANGE(1, 1e6)},
-    {MEASURING, "wait", "TIME", AT(SECONDS, fleet.wait_s), FLEET, "wait so long for all hosts to come", DEFAULT("30s"),
+    {MEASURING, "wait", "TIME", AT(SECONDS, fleet.wait_s), FLEET, "how long to wait for all hosts", DEFAULT("30s"),
      RANGE(1, 1e6)},
     {MEASURING, "iters", "N", AT(INT, wire.iters), COMM, "timed calls of each size", DEFAULT("20"), RANGE(1, 10000),
      LETTER('n'), COMMON},

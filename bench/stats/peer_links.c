@@ -18,6 +18,7 @@ struct work {
     double alpha;
     double *logs, *some; /* [n * n] */
     double *sends, *receives;
+    bool few;              /* hosts that have links */
     struct el_peer *units; /* [n * n] */
     int *part, *sizes;     /* [n]; of the part with this number */
     bool *bad_sends, *bad_receives;
@@ -28,6 +29,13 @@ struct work {
 static double rate(const struct work *w, int a, int b)
 {
     return a == b ? NAN : w->links->rates[a * w->links->n + b];
+}
+
+static bool is_linked(const struct work *w, int i)
+{
+    for (int k = 0; k < w->links->n; k++)
+        if (rate(w, i, k) > 0 || rate(w, k, i) > 0) return true;
+    return false;
 }
 
 static double *log_of(const struct work *w, int a, int b)
@@ -77,27 +85,53 @@ static bool crosses(const struct work *w, int a, int b)
     return w->part[a] != w->part[b] && w->sizes[w->part[a]] > 1 && w->sizes[w->part[b]] > 1;
 }
 
-static double median_log(struct work *w, bool crossing)
+/* Of the links between two parts, both ways (-1: of those that cross none). */
+static double median_log(struct work *w, int one, int other)
 {
     size_t n = 0;
     for (int a = 0; a < w->links->n; a++)
-        for (int b = 0; b < w->links->n; b++)
-            if (rate(w, a, b) > 0 && crosses(w, a, b) == crossing) w->some[n++] = *log_of(w, a, b);
+        for (int b = 0; b < w->links->n; b++) {
+            bool between = (w->part[a] == one && w->part[b] == other) || (w->part[a] == other && w->part[b] == one);
+            if (rate(w, a, b) > 0 && (one < 0 ? !crosses(w, a, b) : between)) w->some[n++] = *log_of(w, a, b);
+        }
     return n ? el_stats_median(w->some, n) : NAN;
 }
 
-/* Links between parts are then judged among themselves. */
-static void judge_parts(struct work *w)
+static void raise_links(const struct work *w, int one, int other, double by)
 {
-    double apart = median_log(w, true) - median_log(w, false);
-    int largest = 0;
-    for (int i = 1; i < w->links->n; i++)
-        if (w->sizes[w->part[i]] > w->sizes[w->part[largest]]) largest = i;
-    if (isnan(apart)) return;
     for (int a = 0; a < w->links->n; a++)
         for (int b = 0; b < w->links->n; b++)
-            if (crosses(w, a, b)) *log_of(w, a, b) -= apart;
-    if (el_peers_slower(apart) > PART_FLOOR) put(w, EL_PEER_SWITCH, largest, largest, el_peers_slower(apart));
+            if ((w->part[a] == one && w->part[b] == other) || (w->part[a] == other && w->part[b] == one))
+                *log_of(w, a, b) += by;
+}
+
+/* Links between two parts are then judged among themselves. A part is slow to all others, or else the largest is said
+ * that is slow to some. */
+static void judge_parts(struct work *w)
+{
+    double within = median_log(w, -1, -1), worst = 0;
+    int n = w->links->n, found = -1, best = -1;
+    for (int a = 0; a < n; a++) {
+        double most = 0;
+        int slow = 0, others = 0;
+        for (int b = 0; b < n && w->part[a] == a && w->sizes[a] > 1; b++) {
+            if (w->part[b] != b || a == b || w->sizes[b] < 2) continue;
+            double slower = el_peers_slower(median_log(w, a, b) - within);
+            if (isnan(slower)) continue;
+            others++;
+            slow += slower > PART_FLOOR;
+            most = fmax(most, slower);
+        }
+        if (slow > best && slow > 0 && (slow == others || found < 0)) best = slow, found = a, worst = most;
+    }
+    if (found < 0) return;
+    put(w, EL_PEER_SWITCH, found, found, worst);
+    for (int a = 0; a < n; a++)
+        for (int b = a + 1; b < n; b++)
+            if (w->part[a] == a && w->part[b] == b && w->sizes[a] > 1 && w->sizes[b] > 1) {
+                double apart = median_log(w, a, b) - within;
+                if (!isnan(apart)) raise_links(w, a, b, -apart);
+            }
 }
 
 /* ---- hosts ---- */
@@ -170,16 +204,19 @@ static void judge_few_hosts(struct work *w, double fast)
 {
     int n = w->links->n;
     for (int i = 0; i < n; i++) {
-        bool sends = n > 2, receives = n > 2, others = false;
+        bool sends = true, receives = true, others = false;
         double most[2] = {0, 0};
+        int known = 0;
         for (int k = 0; k < n; k++) {
-            if (k == i) continue;
+            if (k == i || !(rate(w, i, k) > 0 && rate(w, k, i) > 0)) continue;
+            known++;
             sends &= rate(w, i, k) < FEW_SLOW * fast;
             receives &= rate(w, k, i) < FEW_SLOW * fast;
             most[0] = fmax(most[0], rate(w, i, k));
             most[1] = fmax(most[1], rate(w, k, i));
-            for (int j = 0; j < n; j++) others |= j != i && !(rate(w, k, j) < FEW_SLOW * fast) && k != j;
+            for (int j = 0; j < n; j++) others |= j != i && rate(w, k, j) >= FEW_SLOW * fast;
         }
+        others &= known > 1;
         w->bad_sends[i] = sends && others;
         w->bad_receives[i] = receives && others;
         if (!others || !(sends || receives)) continue;
@@ -218,14 +255,14 @@ static void judge_pairs(struct work *w, double fast)
 {
     const struct el_peers_rule rule = {w->alpha, PAIR_FLOOR};
     int n = w->links->n, (*place)[2] = calloc((size_t)n * (size_t)n + 1, sizeof *place);
-    bool few = n < EL_PEERS_MIN, *slow = calloc((size_t)n * (size_t)n + 1, sizeof *slow);
+    bool few = w->few, *slow = calloc((size_t)n * (size_t)n + 1, sizeof *slow);
     double *by = calloc((size_t)n * (size_t)n + 1, sizeof *by);
     struct el_peers peers;
     size_t k = place && slow && by ? take_rests(w, place) : 0;
     if (!few) el_peers_judge(w->units, k, &rule, &peers);
     for (size_t i = 0; i < k; i++) {
         int a = place[i][0], b = place[i][1], at = a * n + b;
-        double deviation = few ? log(rate(w, a, b) / fast) : w->units[i].deviation;
+        double deviation = few ? *log_of(w, a, b) - log(fast) : w->units[i].deviation;
         by[at] = el_peers_slower(deviation);
         slow[at] = (few ? by[at] > EL_PEERS_FEW_FLOOR : w->units[i].bad) && -deviation > OWN_SDS * own_sd(w, a, b);
     }
@@ -273,14 +310,14 @@ int el_peer_links_judge(const struct el_peer_links *links, double alpha,
         find_parts(&w, fast);
         judge_parts(&w);
         polish(&w);
-        peers_p->n = n;
-        peers_p->few = n < EL_PEERS_MIN;
+        for (int i = 0; i < links->n; i++) peers_p->n += is_linked(&w, i);
+        w.few = peers_p->few = peers_p->n < EL_PEERS_MIN;
         if (peers_p->few)
             judge_few_hosts(&w, fast);
         else
             judge_hosts(&w, slower, peers_p);
-        if (n > 2) judge_pairs(&w, fast);
-        if (peers_p->few && n > 2) peers_p->detects = EL_PEERS_FEW_FLOOR;
+        if (peers_p->n > 2) judge_pairs(&w, fast);
+        if (peers_p->few && peers_p->n > 2) peers_p->detects = EL_PEERS_FEW_FLOOR;
         peers_p->centre = fast;
         qsort(faults, (size_t)w.n_faults, sizeof *faults, by_kind);
     }

@@ -99,23 +99,19 @@ static void mark(struct el_peer *unit, double centre, double floor)
     unit->bad = el_peers_slower(unit->deviation) > floor && beyond_own_scatter(unit);
 }
 
-/* Each against the median of the others. */
+/* Each against the median. */
 static void judge_few(struct el_peer *units, size_t n, double *x, struct el_peers *peers)
 {
-    double worst_sd = 0;
-    peers->centre = exp(el_stats_median(x, peers->n));
+    double centre = el_stats_median(x, peers->n), worst = 0;
     for (size_t i = 0; i < n; i++) {
-        size_t others = 0;
-        for (size_t k = 0; k < n; k++)
-            if (k != i && !isnan(units[k].median)) x[others++] = log(units[k].median);
-        if (isnan(units[i].median) || others == 0) continue;
-        double centre = el_stats_median(x, others);
+        if (isnan(units[i].median)) continue;
         mark(&units[i], centre, EL_PEERS_FEW_FLOOR);
-        units[i].bad &= others > 1;
-        if (!units[i].bad) worst_sd = fmax(worst_sd, fabs(units[i].deviation));
+        units[i].bad &= peers->n > 2;
+        if (!units[i].bad) worst = fmax(worst, fabs(units[i].deviation));
     }
+    peers->centre = exp(centre);
     peers->sd = NAN;
-    peers->detects = peers->n > 2 ? fmax(EL_PEERS_FEW_FLOOR, el_peers_slower(-2 * worst_sd)) : NAN;
+    peers->detects = peers->n > 2 ? fmax(EL_PEERS_FEW_FLOOR, el_peers_slower(-2 * worst)) : NAN;
 }
 
 void el_peers_judge(struct el_peer *units, size_t n, const struct el_peers_rule *rule, struct el_peers *peers_p)

@@ -129,12 +129,20 @@ static enum el_status check_part(const char *(*get)(void *, const char *), void 
                    set, n_set == 1 ? "is" : "are", missing, n_missing == 1 ? "is" : "are", n_set == 1 ? "it" : "them");
 }
 
-/* "node[007-012,20],other": node007. */
+/* "node[007-012,20],other": node007; "r1i[0-1]n[0-17]": r1i0n0. */
 static bool first_node(const char *list, char *name, size_t bytes)
 {
-    size_t stem = strcspn(list, "[,"), number = list[stem] == '[' ? strcspn(list + stem + 1, "-,]") : 0;
-    int length = snprintf(name, bytes, "%.*s%.*s", (int)stem, list, (int)number, list + stem + (number > 0));
-    return length > 0 && (size_t)length < bytes;
+    size_t n = 0;
+    for (const char *at = list; *at && *at != ',' && n + 1 < bytes; at += *at != 0) {
+        if (*at != '[') {
+            name[n++] = *at;
+            continue;
+        }
+        for (at++; *at && !strchr("-,]", *at) && n + 1 < bytes; at++) name[n++] = *at;
+        at += strcspn(at, "]");
+    }
+    name[n] = 0;
+    return n > 0 && n + 1 < bytes;
 }
 
 /* A task of `srun` without MPI: a step of several tasks, which a batch script is not. They meet at the first node, at a
@@ -145,15 +153,15 @@ static enum el_status read_srun(const char *(*get)(void *, const char *), void *
     static const struct launcher srun = {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""};
     static char node[NODE_BYTES], token[NAMES_BYTES];
     int job = 0, step = -1, tasks = 0;
+    EL_TRY(read_number(get, context, srun.size, &tasks));
+    if (tasks < 2) return EL_OK; /* a shell's step has a number that is too large for an int */
     EL_TRY(read_number(get, context, "SLURM_JOB_ID", &job));
     EL_TRY(read_number(get, context, "SLURM_STEP_ID", &step));
-    EL_TRY(read_number(get, context, srun.size, &tasks));
-    if (step < 0 || tasks < 2 || !first_node(text_of(get, context, "SLURM_STEP_NODELIST"), node, sizeof node))
-        return EL_OK;
+    if (step < 0 || !first_node(text_of(get, context, "SLURM_STEP_NODELIST"), node, sizeof node)) return EL_OK;
     EL_TRY(read_launcher(get, context, &srun, place));
     snprintf(token, sizeof token, "slurm %d.%d", job, step);
     place->host = node;
-    place->port = FIRST_PORT + (job * 64 + step) % PORTS;
+    place->port = FIRST_PORT + (int)(((int64_t)job * 64 + step) % PORTS);
     place->n_ports = PORTS_BEHIND_AGENT;
     place->token = token;
     place->secret = text_of(get, context, EL_LAUNCH_SECRET);

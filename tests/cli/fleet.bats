@@ -71,7 +71,7 @@ faults() { json "$1/fleet.json" '[(f["kind"], f["hosts"], round(f["slower_pct"])
     printf '#!/bin/sh\necho "$1 is closed" >&2\nexit 255\n' >rsh
     chmod +x rsh
     EVENLOAD_RSH=$PWD/rsh run --separate-stderr "$EVENLOAD" fleet --hosts hosts.txt --quiet --wait 5s
-    [[ $status -eq 1 && $stderr == "evenload: fleet: no host came within 5 s: "* ]] || show
+    [[ $status -eq 2 && $stderr == "evenload: fleet: no host came within 5 s: "* ]] || show
     [[ ! -e results ]] || show
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hosts that are network namespaces of this machine, one of them slow or wrong on purpose: does `evenload fleet` name it?
 
-    fleet.py EVENLOAD [KIND ...]      once each: even one_way pair host core memory loss wrong killed hung absent
+    fleet.py EVENLOAD [KIND ...]      once each: even ranks one_way pair host core memory loss wrong killed hung absent
     fleet.py EVENLOAD --all [N]       N times (6) each that has a figure, on another host each time, and ten even fleets
 
 Each host has a cable of 400 Mbit/s to a switch. Needs root. Prints a line a trial; exit status 1 if any was named wrong, 77 if
@@ -228,13 +228,29 @@ def once(fleet, evenload, kind, i):
     return right, f"status {status}, hosts {worst}, faults {said}, {seconds:.0f} s"
 
 
+def by_ranks(fleet, evenload):
+    """Three hosts whose launcher gave torchrun's variables: they have to meet by the first one's address."""
+    fleet.even()
+    out, ranks = tempfile.mkdtemp(dir=fleet.folder), []
+    for rank in (1, 2, 0):
+        given = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "3", "LOCAL_RANK": "0", "MASTER_ADDR": "10.78.0.1", "MASTER_PORT": "29600"}
+        words = ["nsenter", "-t", str(fleet.hosts[rank]), "-n", "-u", evenload, "fleet", "--json", "--repeats", "3", "--out", out + "/r"]
+        ranks.append(subprocess.Popen(words, env=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
+    text = ranks[2].communicate(timeout=200)[0]
+    for process in ranks:
+        process.wait()
+    document = json.loads(text)
+    failed = [phase["reason"] for phase in document["phases"] if phase["reason"]]
+    return len(document["links"]) == 6 and not failed, f"{len(document['links'])} links, {failed}"
+
+
 def main():
     evenload, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
     kinds = ["one_way", "pair", "host", "core", "memory", "loss", "wrong"]
     if words[:1] == ["--all"]:
         plan = [(kind, i) for i in range(int(words[1]) if words[1:] else 6) for kind in kinds] + [("even", i) for i in range(10)]
     else:
-        plan = [(kind, 2) for kind in words or ["even", *kinds, "killed", "hung", "absent"]]
+        plan = [(kind, 2) for kind in words or ["even", "ranks", *kinds, "killed", "hung", "absent"]]
     folder, right = tempfile.mkdtemp(), {}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
@@ -244,7 +260,7 @@ def main():
         sys.exit(77)
     try:
         for kind, i in plan:
-            good, what = once(fleet, evenload, kind, i)
+            good, what = by_ranks(fleet, evenload) if kind == "ranks" else once(fleet, evenload, kind, i)
             right.setdefault(kind, []).append(good)
             print(f"{'right' if good else 'WRONG'}: {kind} on node{i % HOSTS}: {what}", flush=True)
     finally:

@@ -99,6 +99,10 @@ static void few_are_judged_by_a_wide_floor(void **state)
     assert_true(peers.few && bad[1] && accused(bad, 4) == 1);
     judge(4, 1, 90, bad);
     assert_int_equal(accused(bad, 4), 0);
+    judge(3, 1, 140, bad); /* a fast one makes the others no slower */
+    assert_int_equal(accused(bad, 3), 0);
+    peers = judge(3, 1, 50, bad);
+    assert_true(bad[1] && accused(bad, 3) == 1 && peers.detects == EL_PEERS_FEW_FLOOR);
     peers = judge(2, 1, 10, bad); /* either may be the slow one */
     assert_true(accused(bad, 2) == 0 && isnan(peers.detects));
     peers = judge(1, -1, 0, bad);
@@ -198,6 +202,46 @@ static void a_switch_is_told_from_its_hosts(void **state)
     assert_int_equal(judge_links(8, NULL, 0, group, faults, part), 0);
 }
 
+/* Three racks of three: the uplink of the last one is slow. Two of two: few hosts. */
+static void a_slow_rack_is_the_one_that_is_said(void **state)
+{
+    static const int racks[9] = {0, 0, 0, 3, 3, 3, 6, 6, 6}, two[4] = {0, 0, 2, 2};
+    struct planted planted[40];
+    struct el_peer_fault faults[EL_PEER_FAULTS_MAX];
+    int part[HOSTS_MAX], n = 0;
+    for (int a = 0; a < 6; a++)
+        for (int b = 6; b < 9; b++) {
+            planted[n++] = (struct planted){a, b, 0.4};
+            planted[n++] = (struct planted){b, a, 0.4};
+        }
+    assert_int_equal(judge_links(9, planted, n, racks, faults, part), 1);
+    assert_true(faults[0].kind == EL_PEER_SWITCH && part[faults[0].a] == part[8]);
+    n = 0;
+    for (int a = 0; a < 2; a++)
+        for (int b = 2; b < 4; b++) {
+            planted[n++] = (struct planted){a, b, 0.4};
+            planted[n++] = (struct planted){b, a, 0.4};
+        }
+    for (int known = 0; known < 2; known++) {
+        assert_int_equal(judge_links(4, planted, n, known ? two : NULL, faults, part), 1);
+        assert_true(faults[0].kind == EL_PEER_SWITCH);
+    }
+}
+
+/* One of five has not come: the others are judged as four. */
+static void a_host_without_links_is_left_out(void **state)
+{
+    double rates[25];
+    struct el_peers peers;
+    struct el_peer_fault faults[EL_PEER_FAULTS_MAX];
+    int part[5];
+    for (int a = 0; a < 5; a++)
+        for (int b = 0; b < 5; b++) rates[a * 5 + b] = a == b || a == 4 || b == 4 ? NAN : a == 1 || b == 1 ? 5 : 10;
+    const struct el_peer_links links = {.n = 5, .rates = rates};
+    assert_int_equal(el_peer_links_judge(&links, EL_PEERS_ALPHA, faults, part, &peers), 1);
+    assert_true(faults[0].kind == EL_PEER_HOST && faults[0].a == 1 && peers.n == 4 && peers.few);
+}
+
 /* ---- by simulation ---- */
 
 struct noise {
@@ -281,4 +325,5 @@ static void print_tables(void **state)
 
 RUN_TESTS(NULL, NULL, each_meets_each_other_once, a_slow_device_stands_out, several_slow_ones_do_not_hide_each_other,
           few_are_judged_by_a_wide_floor, own_scatter_counts, links_are_told_from_hosts,
-          a_switch_is_told_from_its_hosts, false_alarms_are_rare_and_slow_hosts_are_found, print_tables)
+          a_switch_is_told_from_its_hosts, a_slow_rack_is_the_one_that_is_said, a_host_without_links_is_left_out,
+          false_alarms_are_rare_and_slow_hosts_are_found, print_tables)

@@ -43,8 +43,8 @@ static void test_environments_tell_the_place(void **state)
     expect_place((const char *[]){"SLURM_JOB_ID=9", "SLURM_STEP_ID=2", "SLURM_PROCID=3", "SLURM_STEP_NUM_TASKS=4",
                                   "SLURM_LOCALID=1", "SLURM_STEP_NODELIST=node[007-009,12],x", NULL},
                  true, 3, 4, 1, "srun");
-    expect_place((const char *[]){"SLURM_JOB_ID=9", "SLURM_STEP_ID=2", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=1",
-                                  "SLURM_STEP_NODELIST=node7", NULL},
+    expect_place((const char *[]){"SLURM_JOB_ID=9", "SLURM_STEP_ID=4294967290", "SLURM_PROCID=0",
+                                  "SLURM_STEP_NUM_TASKS=1", "SLURM_STEP_NODELIST=node7", NULL},
                  false, -1, -1, -1, "");
     expect_place((const char *[]){"OMPI_MCA_btl=self", "OMPI_ALLOW_RUN_AS_ROOT=1", NULL}, false, -1, -1, -1, "");
     expect_place((const char *[]){"MASTER_ADDR=n", "MASTER_PORT=1", "RANK=", NULL}, false, -1, -1, -1, "");
