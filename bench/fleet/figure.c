@@ -33,8 +33,8 @@ static void put_cells(FILE *file, const double *rates, size_t block)
 {
     el_data_block(file, "from, to, GB/s", "links");
     for (size_t i = 0; i < (size_t)CELLS_MOST * CELLS_MOST; i++) {
-        double from = (double)(i / CELLS_MOST * block) + 0.5 * (double)(block - 1),
-               to = (double)(i % CELLS_MOST * block) + 0.5 * (double)(block - 1);
+        size_t row = i / CELLS_MOST * block, column = i % CELLS_MOST * block;
+        double half = 0.5 * (double)(block - 1), from = (double)row + half, to = (double)column + half;
         if (!isnan(rates[i])) fprintf(file, "%g\t%g\t%g\n", from, to, rates[i]);
     }
 }

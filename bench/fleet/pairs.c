@@ -101,7 +101,8 @@ static enum el_status agree(const struct session *s, struct el_comm *pair, doubl
 {
     double fit = FIRST_BYTES * SLOT_S / 4 / fmax(both_s, 1e-9), bytes = fmin(fmax(fit, FIRST_BYTES), (double)s->bytes);
     double runs = fmin(fmax(SLOT_S / fmax(both_s * bytes / FIRST_BYTES, 1e-9), 1), s->rank->options->repeats);
-    float words[2] = {(float)((size_t)bytes / PAGE_BYTES), (float)(int)runs};
+    size_t pages = (size_t)bytes / PAGE_BYTES;
+    float words[2] = {(float)pages, (float)(int)runs};
     double seconds[1][2];
     if (el_comm_rank(pair) == 0) EL_TRY(el_device_write(el_view_of(s->data, 0), words, sizeof words));
     EL_TRY(exchange(s, pair, sizeof words, 1, seconds));

@@ -29,6 +29,17 @@ faults() { json "$1/fleet.json" '[(f["kind"], f["hosts"], round(f["slower_pct"])
     [[ $output == *"and 216 more; all are in fleet.csv"* ]] || show
 }
 
+@test "two hosts cannot tell which is slow, an earlier run can" {
+    fleet --devices sim:2 --machine h100-sxm --out before
+    [[ $status -eq 3 && $output == *"links: two hosts cannot tell whose is slow: give --baseline"* && $output == *"Fleet: 2 undecided"* ]] || show
+    fleet --devices sim:2 --machine h100-sxm --inject straggler=1:1.5 --baseline before --out after
+    [[ $status -eq 1 && $output == *"host1, sim:1: products 33 % slower than in the baseline"* && $(verdicts after) == "{'host1': 'bad'}" ]] || show
+    fleet --devices sim:2 --machine h100-sxm --baseline before/fleet.json --out same
+    [[ $status -eq 0 ]] || show
+    fleet --devices sim:1 --out one
+    [[ $status -eq 3 && $(json one/fleet.json 'd["links"], d["exit_status"]') == "([], 3)" ]] || show
+}
+
 # Three of four ranks that a launcher's variables number; rank 1's results are wrong.
 @test "ranks of a launcher: one that never comes is named, and a wrong result to its element" {
     local rank
@@ -73,6 +84,16 @@ faults() { json "$1/fleet.json" '[(f["kind"], f["hosts"], round(f["slower_pct"])
     EVENLOAD_RSH=$PWD/rsh run --separate-stderr "$EVENLOAD" fleet --hosts hosts.txt --quiet --wait 5s
     [[ $status -eq 2 && $stderr == "evenload: fleet: no host came within 5 s: "* ]] || show
     [[ ! -e results ]] || show
+}
+
+@test "on cards, by NCCL, with their UUIDs" {
+    long "a fleet of three fake cards, 20 s"
+    local cards=${EVENLOAD_BUILD:-$PWD/build}/cards/evenload
+    [[ -x $cards ]] || skip "no fake cards: they need a C++ compiler"
+    FAKE_CARDS=3 run --separate-stderr "$cards" fleet --devices cuda:3 --repeats 3 --soak 1s --inject wrong=2:0.01 --quiet --json --out c
+    printf '%s' "$output" >c.json
+    [[ $status -eq 1 && $(json c.json 'd["all_reduce"]["backend"], len(d["within"]), [p["reason"] for p in d["phases"] if p["reason"]]') == "('nccl', 6, [])" ]] || show
+    [[ $(json c.json '[(v["rank"], v["uuid"][:4], v["wrong"]["op"], v["wrong"]["element"]) for v in d["hosts"][0]["devices"] if v["wrong"]]') == "[(2, 'GPU-', 'linear_forward 2', 1000)]" ]] || show
 }
 
 @test "by mpirun, and by torchrun" {
