@@ -594,7 +594,7 @@ static bool slower_than_then(const json_t *now, const json_t *then, double *slow
 
 static void compare_with_baseline(struct judging *j)
 {
-    bool any = false;
+    bool any = false, shared = shares_machine(j) || shares_core(j);
     EL_EACH(host, j->hosts)
         EL_EACH(device, json_object_get(host, "devices"))
             for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++) {
@@ -602,7 +602,7 @@ static void compare_with_baseline(struct judging *j)
                 json_t *now = json_object_get(json_object_get(device, "figures"), figure->key);
                 const json_t *then = figure_then(j->baseline, text_of(host, "name"), device, figure->key);
                 double slower;
-                if (!then) continue;
+                if (!then || (shared && !strcmp(figure->key, "step"))) continue;
                 any = true;
                 bool bad = slower_than_then(now, then, &slower);
                 el_json_put_all(now, EL_KEY("slower_than_baseline_pct", 100 * slower));
@@ -685,10 +685,8 @@ static void conclude(struct judging *j)
     if (json_array_size(j->devices) > EL_MEMBERS_MAX && !json_is_true(json_object_get(j->gathered, "simulated")))
         json_array_append_new(j->reasons,
                               json_sprintf("no step was measured: ddp has at most %d devices", EL_MEMBERS_MAX));
-    el_json_put_all(j->document,
-                    EL_KEY("verdict", bad            ? "bad"
-                                      : j->undecided ? "undecided"
-                                                     : "good"),
+    const char *verdict = bad ? "bad" : j->undecided ? "undecided" : "good";
+    el_json_put_all(j->document, EL_KEY("verdict", verdict),
                     EL_KEY("exit_status", bad            ? 1
                                           : j->undecided ? 3
                                                          : 0),
