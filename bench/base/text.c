@@ -23,11 +23,14 @@ static void set_thousands(const char *digits, char *text, size_t capacity)
 const char *el_text_figure(double value, char text[EL_FIGURE_BYTES])
 {
     char digits[EL_FIGURE_BYTES];
-    double size = fabs(value);
     if (isnan(value)) {
         snprintf(text, EL_FIGURE_BYTES, "-");
         return text;
     }
+    /* without rounding noise, as files have it: 0.000725 and 0.00072500000000000003 are one figure */
+    snprintf(digits, sizeof digits, "%.12g", value);
+    value = strtod(digits, NULL);
+    double size = fabs(value);
     if (size >= 99.95 && size < 1e12) {
         snprintf(digits, sizeof digits, "%.0f", value);
         set_thousands(digits, text, EL_FIGURE_BYTES);
