@@ -115,7 +115,9 @@ static enum el_status conduct(struct el_options *options, const struct el_launch
         status =
             simulated ? el_fleet_simulate(options, &gathered) : el_fleet_conduct(options, place, opening, &gathered);
     if (status == EL_OK && gathered) status = show(options, &store, gathered, baseline, exit_status_p);
-    if (store.locked && !gathered) el_store_forget(&store);
+    char path[EL_PATH_BYTES + 16];
+    snprintf(path, sizeof path, "%s/fleet.json", store.dir);
+    if (store.locked && access(path, F_OK) != 0) el_store_forget(&store); /* nothing to keep */
     if (status == EL_OK && !gathered) *exit_status_p = el_exit_interrupted();
     json_decref(baseline);
     return status;
@@ -172,5 +174,6 @@ enum el_status el_cmd_fleet(struct el_options *options, int *exit_status_p)
     if (!options->hosts[0]) EL_TRY(el_takes_place(options, &place, &rank));
     if (!rank && !options->hosts[0] && options->n_devices == 0)
         EL_TRY(el_devices_default(options->devices, &options->n_devices));
+    if (!rank && !options->hosts[0]) EL_TRY(el_devices_check(options->devices, options->n_devices));
     return rank ? take_part(options, &place, exit_status_p) : conduct(options, NULL, &opening, exit_status_p);
 }

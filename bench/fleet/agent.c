@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -188,6 +189,9 @@ static bool tell_part(struct agent *a, int i)
     if (good && el_read_json(part->result, &document) != EL_OK) good = false;
     if (!good) last_words(part->log, reason, sizeof reason);
     if (!good && killed) snprintf(reason, sizeof reason, "it was killed by signal %d", WTERMSIG(child->wait_status));
+    if (!good && WEXITSTATUS(child->wait_status) >= EL_WORKER_CANNOT_WRITE && !killed)
+        snprintf(reason, sizeof reason, "its result could not be written to %.200s: is there room? (TMPDIR)",
+                 a->folder);
     if (!good && !*reason) snprintf(reason, sizeof reason, "it ended with status %d", WEXITSTATUS(child->wait_status));
     json_t *message = el_json_of(EL_KEY("part", part->rank), EL_KEY("number", a->number), EL_KEY("ok", good),
                                  EL_KEY("killed", killed), EL_KEY("reason", (const char *)reason),
@@ -203,8 +207,7 @@ static bool tell_part(struct agent *a, int i)
 static void stop_workers(struct agent *a)
 {
     el_children_signal(a->children, a->n_parts, SIGKILL);
-    for (int64_t until_ns = el_clock_ns() + STOP_NS; el_clock_ns() < until_ns;) /* returns when the next one ends */
-        if (el_children_wait(a->children, a->n_parts, STOP_NS)) break;
+    el_children_await(a->children, a->n_parts, STOP_NS);
     for (int i = 0; i < a->n_parts; i++) {
         unlink(a->parts[i].result);
         unlink(a->parts[i].log);
@@ -298,6 +301,7 @@ enum el_status el_fleet_agent(const struct el_options *options, const struct el_
     memcpy(a->devices, options->devices, sizeof a->devices);
     ssize_t length = readlink("/proc/self/exe", a->program, sizeof a->program - 1);
     signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, 0); /* the channel tells that the conductor has ended; then its folder goes too */
     enum el_status status = length > 0 ? make_folder(a) : el_fail_errno("/proc/self/exe");
     if (status == EL_OK) status = listen_again(a);
     if (status == EL_OK) status = meet(a, meeting, name, first);

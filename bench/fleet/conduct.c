@@ -599,7 +599,7 @@ static json_t *gather(struct el_fleet_conductor *c)
 static void close_all(struct el_fleet_conductor *c)
 {
     if (c->agents) stop_all(c, "end");
-    el_children_wait(c->children, c->n_children, c->n_children ? STOP_NS : 0);
+    if (c->n_children) el_children_await(c->children, c->n_children, STOP_NS);
     el_children_signal(c->children, c->n_children, SIGKILL);
     for (int a = 0; a < c->n_agents && c->agents; a++) el_fleet_channel_close(&c->agents[a].channel);
     for (int i = 0; i < c->n_devices; i++) json_decref(c->devices[i].parts);

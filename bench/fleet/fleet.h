@@ -27,6 +27,7 @@
  * {"kind": "host|sends|receives|pair|one_way|switch|devices|since|loss", "hosts": [name], "slower_pct"}. */
 #pragma once
 
+#include "bench/base/jvalue.h"
 #include "bench/job/worker.h"
 #include "bench/plot/data_file.h"
 #include "bench/stats/peers.h"
@@ -45,6 +46,11 @@ int el_fleet_round_of(int n, int most, int k);
 
 /* The rate of false alarms is that of all figures together. */
 enum { EL_FLEET_FIGURES = 7 };
+
+static inline const char *el_fleet_text(const json_t *object, const char *key)
+{
+    return el_json_text(object, key, "");
+}
 
 /* A figure of each device: more is better. */
 struct el_fleet_figure {

@@ -11,11 +11,6 @@
 
 enum { NAMES_BYTES = 400, GRANTED_PCT = 90, ROWS_MOST = 40 };
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    return el_json_text(object, key, "");
-}
-
 static void show_rate(const json_t *host, int f, char *text)
 {
     char figure[EL_FIGURE_BYTES];
@@ -78,7 +73,7 @@ static void show_ranks(const json_t *host, const json_t *context, char *text)
 
 static void show_verdict(const json_t *host, const json_t *context, char *text)
 {
-    const char *verdict = text_of(host, "verdict"), *worst = text_of(host, "worst");
+    const char *verdict = el_fleet_text(host, "verdict"), *worst = el_fleet_text(host, "worst");
     double slower = el_json_number(host, "slower_pct");
     (void)context;
     if (strcmp(verdict, "bad"))
@@ -122,7 +117,7 @@ static void join(const json_t *names, const char *between, char text[NAMES_BYTES
 
 static void say_fault(const json_t *fault, FILE *out)
 {
-    const char *kind = text_of(fault, "kind");
+    const char *kind = el_fleet_text(fault, "kind");
     const json_t *hosts = json_object_get(fault, "hosts");
     double slower = el_json_number(fault, "slower_pct");
     char names[NAMES_BYTES];
@@ -153,13 +148,13 @@ static void say_fault(const json_t *fault, FILE *out)
 static void say_device(const json_t *host, const json_t *device, FILE *out)
 {
     const json_t *wrong = json_object_get(device, "wrong");
-    const char *uuid = text_of(device, "uuid"), *name = text_of(device, "name");
+    const char *uuid = el_fleet_text(device, "uuid"), *name = el_fleet_text(device, "name");
     char label[200], text[EL_FIGURE_BYTES], granted[80] = "";
     double had_pct = el_json_number(device, "granted_pct");
     if (had_pct < GRANTED_PCT)
         snprintf(granted, sizeof granted, "; it had its core for %.0f %% of the time: a quota, or other programs",
                  had_pct);
-    snprintf(label, sizeof label, "%s, %s%s%s%s", text_of(host, "name"), name, *uuid ? " (" : "", uuid,
+    snprintf(label, sizeof label, "%s, %s%s%s%s", el_fleet_text(host, "name"), name, *uuid ? " (" : "", uuid,
              *uuid ? ")" : "");
     for (int f = 0; f < EL_FLEET_DEVICE_FIGURES; f++) {
         const struct el_fleet_figure *row = &el_fleet_figures[f];
@@ -171,16 +166,16 @@ static void say_device(const json_t *host, const json_t *device, FILE *out)
                 of_then ? "in the baseline" : "its peers",
                 el_text_figure(el_json_number(figure, "median") * row->scale, text), row->unit, f < 3 ? granted : "");
     }
-    if (*text_of(device, "reason")) EL_ITEM(out, "%s: %s.", label, text_of(device, "reason"));
+    if (*el_fleet_text(device, "reason")) EL_ITEM(out, "%s: %s.", label, el_fleet_text(device, "reason"));
     if (!json_is_object(wrong)) return;
     bool known = el_json_whole(wrong, "element") >= 0;
     if (known)
         EL_ITEM(out, "%s: wrong result of %s in step %lld: element %lld is %.9g, not %.9g.", label,
-                text_of(wrong, "op"), (long long)el_json_whole(wrong, "step"),
+                el_fleet_text(wrong, "op"), (long long)el_json_whole(wrong, "step"),
                 (long long)el_json_whole(wrong, "element"), el_json_number(wrong, "is"), el_json_number(wrong, "was"));
     else
         EL_ITEM(out, "%s: wrong result of %s in step %lld; its element was not found again.", label,
-                text_of(wrong, "op"), (long long)el_json_whole(wrong, "step"));
+                el_fleet_text(wrong, "op"), (long long)el_json_whole(wrong, "step"));
 }
 
 void el_fleet_say(const json_t *document, FILE *out)
@@ -216,7 +211,7 @@ static const char *device_name(const json_t *document, int64_t rank)
 {
     EL_EACH(host, json_object_get(document, "hosts"))
         EL_EACH(device, json_object_get(host, "devices"))
-            if (el_json_whole(device, "rank") == rank) return text_of(device, "name");
+            if (el_json_whole(device, "rank") == rank) return el_fleet_text(device, "name");
     return "?";
 }
 
@@ -245,8 +240,9 @@ void el_fleet_print(const json_t *document, FILE *out)
     fputc('\n', out);
     EL_EACH(fault, json_object_get(document, "faults")) say_fault(fault, out);
     EL_EACH(host, json_object_get(document, "hosts")) {
-        if (*text_of(host, "reason"))
-            EL_ITEM(out, "%s is %s: %s.", text_of(host, "name"), text_of(host, "state"), text_of(host, "reason"));
+        if (*el_fleet_text(host, "reason"))
+            EL_ITEM(out, "%s is %s: %s.", el_fleet_text(host, "name"), el_fleet_text(host, "state"),
+                    el_fleet_text(host, "reason"));
         EL_EACH(device, json_object_get(host, "devices")) say_device(host, device, out);
     }
     EL_EACH(reason, json_object_get(document, "reasons")) EL_ITEM(out, "%s.", json_string_value(reason));
@@ -276,16 +272,16 @@ enum el_status el_fleet_csv(const void *document, FILE *out)
     EL_EACH(host, hosts)
         EL_EACH(device, json_object_get(host, "devices"))
             EL_EACH_KEY(key, figure, json_object_get(device, "figures")) {
-                el_escape_csv(text_of(host, "name"), out);
+                el_escape_csv(el_fleet_text(host, "name"), out);
                 fprintf(out, ",%lld,%s,%s,%s,%s,%.6g,%.3f,%d\n", (long long)el_json_whole(device, "rank"),
-                        text_of(device, "name"), text_of(device, "uuid"), text_of(host, "verdict"), key,
-                        el_json_number(figure, "median"), el_json_number(figure, "slower_pct"),
+                        el_fleet_text(device, "name"), el_fleet_text(device, "uuid"), el_fleet_text(host, "verdict"),
+                        key, el_json_number(figure, "median"), el_json_number(figure, "slower_pct"),
                         json_is_true(json_object_get(figure, "bad")));
             }
     EL_EACH(link, json_object_get(document, "links")) {
-        el_escape_csv(text_of(json_array_get(hosts, (size_t)el_json_whole(link, "from")), "name"), out);
+        el_escape_csv(el_fleet_text(json_array_get(hosts, (size_t)el_json_whole(link, "from")), "name"), out);
         fputs(",,,,link to ", out);
-        el_escape_csv(text_of(json_array_get(hosts, (size_t)el_json_whole(link, "to")), "name"), out);
+        el_escape_csv(el_fleet_text(json_array_get(hosts, (size_t)el_json_whole(link, "to")), "name"), out);
         fprintf(out, ",gb_per_s,%.6g,,\n", el_json_number(link, "gb_per_s"));
     }
     return EL_OK;
@@ -313,8 +309,8 @@ enum el_status el_fleet_prometheus(const void *document, FILE *out)
     put_metric(out, "bad", "1: the host is slow, wrong, lost or absent; 0: it is not known to be.");
     EL_EACH(host, hosts) {
         bool good = el_json_is(host, "verdict", "good") || el_json_is(host, "verdict", "undecided");
-        put_label(out, "host", text_of(host, "name"), "evenload_fleet_bad{");
-        put_label(out, "verdict", text_of(host, "verdict"), ",");
+        put_label(out, "host", el_fleet_text(host, "name"), "evenload_fleet_bad{");
+        put_label(out, "verdict", el_fleet_text(host, "verdict"), ",");
         fprintf(out, "} %d\n", !good);
     }
     put_metric(out, "faults", "Slow links, slow switches and losses of packets that were found.");
@@ -325,17 +321,17 @@ enum el_status el_fleet_prometheus(const void *document, FILE *out)
             EL_EACH_KEY(key, figure, json_object_get(device, "figures")) {
                 double median = el_json_number(figure, "median");
                 if (isnan(median)) continue;
-                put_label(out, "host", text_of(host, "name"), "evenload_fleet_rate{");
-                put_label(out, "device", text_of(device, "name"), ",");
-                put_label(out, "uuid", text_of(device, "uuid"), ",");
+                put_label(out, "host", el_fleet_text(host, "name"), "evenload_fleet_rate{");
+                put_label(out, "device", el_fleet_text(device, "name"), ",");
+                put_label(out, "uuid", el_fleet_text(device, "uuid"), ",");
                 put_label(out, "figure", key, ",");
                 fprintf(out, "} %.9g\n", median);
             }
     put_metric(out, "link_bytes_per_second", "What a host sends to another; the median of the repeats.");
     EL_EACH(link, json_object_get(document, "links")) {
-        put_label(out, "from", text_of(json_array_get(hosts, (size_t)el_json_whole(link, "from")), "name"),
+        put_label(out, "from", el_fleet_text(json_array_get(hosts, (size_t)el_json_whole(link, "from")), "name"),
                   "evenload_fleet_link_bytes_per_second{");
-        put_label(out, "to", text_of(json_array_get(hosts, (size_t)el_json_whole(link, "to")), "name"), ",");
+        put_label(out, "to", el_fleet_text(json_array_get(hosts, (size_t)el_json_whole(link, "to")), "name"), ",");
         fprintf(out, "} %.9g\n", 1e9 * el_json_number(link, "gb_per_s"));
     }
     return EL_OK;

@@ -1,14 +1,9 @@
 /* The run as sessions of the baseline store, a program a host: `baseline add DIR`, `baseline show`, `regress`. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
 
-#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/fleet/fleet.h"
-#include "bench/record/record.h"
 #include "bench/regress/session.h"
 #include "bench/stats/stats.h"
 
@@ -53,20 +48,11 @@ static json_t *session_of(const json_t *document, const json_t *host, int64_t at
 /* What depends on the build of evenload stays in the environment: it does the work that is measured. */
 enum el_status el_fleet_save_sessions(const json_t *document, const char *dir)
 {
-    char path[EL_PATH_BYTES + 16];
-    uint64_t id;
     json_t *trials = json_array();
-    EL_EACH(host, json_object_get(document, "hosts"))
-        if (el_json_is(host, "state", "measured"))
-            json_array_append_new(trials, session_of(document, host, (int64_t)host_at.i));
-    json_t *run = el_record_run(json_incref(json_object_get(document, "environment")), trials);
-    if (!run || getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id) {
-        json_decref(run);
-        return el_fail(EL_ERR_HOST_MEMORY, "no memory for the fleet's sessions");
+    EL_EACH(host, json_object_get(document, "hosts")) {
+        json_t *session = session_of(document, host, (int64_t)host_at.i);
+        if (json_object_size(json_object_get(session, "figures"))) json_array_append(trials, session);
+        json_decref(session);
     }
-    el_json_put(run, "run_id", json_sprintf("%016" PRIx64, id));
-    snprintf(path, sizeof path, "%s/program.json", dir);
-    enum el_status status = el_write_json(run, path);
-    json_decref(run);
-    return status;
+    return el_session_save_programs(json_incref(json_object_get(document, "environment")), trials, dir);
 }

@@ -1,7 +1,6 @@
 /* Which agents there should be: a launcher's ranks, the hosts of a file, or this host. */
 #include <limits.h>
 #include <netdb.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -151,7 +150,6 @@ static enum el_status start_one(struct el_fleet_conductor *c, int i, const char 
                                        .command = command,
                                        .environment = environ,
                                        .log = log,
-                                       .death_signal = SIGTERM,
                                        .kept_file = -1};
     enum el_status status = el_child_start(&spec, &c->children[c->n_children]);
     free(path);

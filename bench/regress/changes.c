@@ -306,7 +306,7 @@ static bool is_told(const struct el_piece both[2], double floor, const struct el
 
 /* Between the first of `both` and the next, whose values [n] are on one level each: places whose likelihood is near the
  * best one's. */
-static void find_position(const double *values, size_t n, double slack, size_t begin, struct el_change *change)
+static void find_position(const double *values, size_t n, double tolerance, size_t begin, struct el_change *change)
 {
     double mean = el_stats_mean(values, n), most = 0;
     for (int pass = 0; pass < 2; pass++) { /* first the best */
@@ -316,7 +316,7 @@ static void find_position(const double *values, size_t n, double slack, size_t b
             double explained = left * left * (1 / (double)i + 1 / (double)(n - i));
             if (i < 2) continue;
             if (pass == 0) most = fmax(most, explained);
-            if (pass == 0 || explained < most - slack) continue;
+            if (pass == 0 || explained < most - tolerance) continue;
             if (begin + i < change->low) change->low = begin + i;
             if (begin + i > change->high) change->high = begin + i;
         }

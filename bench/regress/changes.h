@@ -23,7 +23,7 @@
 
 /* Fewer sessions of a piece have no interval (EL_REPEATS_MIN). Of a longer history the newest count. */
 enum { EL_PIECE_MIN = 5, EL_HISTORY_MAX = 1000 };
-#define EL_CHANGES_SD_MIN 0.001 /* ratio: timers tick, and changes below 2 % are not told anyhow */
+#define EL_CHANGES_SD_MIN 0.001 /* ratio: a clock has a resolution, and changes below 2 % are not reported */
 
 /* Sessions first to first + n - 1, on a level, or creeping: their logarithms lie about level + slope (i - first). */
 struct el_piece {

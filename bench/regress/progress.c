@@ -1,9 +1,7 @@
 /* Launches as the command line asks for them: what is said meanwhile, and what is kept of them. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "bench/base/io.h"
@@ -88,24 +86,13 @@ static enum el_status save(const struct el_options *options, const char *dir, co
     static const char *const of_build[] = {"commit", "compiler", "compiler_flags", "mpi", "cpu_library", "nccl"};
     const struct el_regress_options *r = &options->regress;
     const char *name = r->name[0] ? r->name : r->ab[0] ? options->dir : r->from;
-    char path[EL_PATH_BYTES + 32];
-    uint64_t id; /* drawn for each run: two in one second may have equal figures, and are two sessions */
     json_t *environment = el_environment();
     for (size_t i = 0; i < sizeof of_build / sizeof of_build[0]; i++)
         json_object_set_new(environment, of_build[i], json_null());
     el_json_put(environment, "commit", commit_here());
     json_t *trial = el_json_of(EL_KEY("program", name), EL_KEY("status", "ok"), EL_KEY("gpus", gpu_models()),
                                EL_KEY("figures", figures_of(set)));
-    json_t *document = el_record_run(environment, json_pack("[o]", trial));
-    if (!document || getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id) {
-        json_decref(document);
-        return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was launched");
-    }
-    el_json_put(document, "run_id", json_sprintf("%016" PRIx64, id));
-    snprintf(path, sizeof path, "%s/program.json", dir);
-    enum el_status status = el_write_json(document, path);
-    json_decref(document);
-    return status;
+    return el_session_save_programs(environment, json_pack("[o]", trial), dir);
 }
 
 enum el_status el_launching_ab(const struct el_options *options, const char *dir, struct el_regress_set *set)

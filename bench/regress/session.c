@@ -5,7 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/program.h"
 #include "bench/base/text.h"
@@ -242,4 +244,20 @@ json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir)
                     EL_KEY("figures", el_session_figures(trial)));
     if (el_program_is(trial)) json_object_set(session, "program", json_object_get(trial, "program"));
     return session;
+}
+
+enum el_status el_session_save_programs(json_t *environment, json_t *trials, const char *dir)
+{
+    char path[EL_PATH_BYTES + 32];
+    uint64_t id; /* drawn for each run: two in one second may have equal figures, and are two sessions */
+    json_t *document = el_record_run(environment, trials);
+    if (!document || getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id) {
+        json_decref(document);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was measured");
+    }
+    el_json_put(document, "run_id", json_sprintf("%016" PRIx64, id));
+    snprintf(path, sizeof path, "%s/program.json", dir);
+    enum el_status status = el_write_json(document, path);
+    json_decref(document);
+    return status;
 }

@@ -46,3 +46,7 @@ bool el_session_leads(const json_t *session, const char *name);
 
 /* Whether a trial, a session or a workload is of somebody else's program. */
 bool el_program_is(const json_t *trial);
+
+/* DIR/program.json: what programs measured, a trial each ({"program", "status", "figures"}), as a run that a store can
+ * keep. Steals both. Errors: EL_ERR_IO, EL_ERR_HOST_MEMORY. */
+enum el_status el_session_save_programs(json_t *environment, json_t *trials, const char *dir);

@@ -167,6 +167,15 @@ bool el_children_wait(struct el_child *children, int n, int64_t patience_ns)
     return reap(children, n);
 }
 
+bool el_children_await(struct el_child *children, int n, int64_t patience_ns)
+{
+    const int64_t until_ns = el_clock_ns() + patience_ns;
+    bool all = false;
+    for (int64_t left_ns = patience_ns; !all && left_ns > 0; left_ns = until_ns - el_clock_ns())
+        all = el_children_wait(children, n, left_ns);
+    return all;
+}
+
 void el_children_used(const struct el_child *children, int n, double *cpu_s_p, int64_t *peak_bytes_p)
 {
     *cpu_s_p = 0, *peak_bytes_p = 0;

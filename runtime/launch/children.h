@@ -32,6 +32,8 @@ enum el_status el_child_start(const struct el_child_spec *spec, struct el_child 
 
 /* Blocks until another child ends or `patience_ns` passes; reaps. Returns whether all have ended. */
 bool el_children_wait(struct el_child *children, int n, int64_t patience_ns);
+/* The same until all have ended. */
+bool el_children_await(struct el_child *children, int n, int64_t patience_ns);
 void el_children_used(const struct el_child *children, int n, double *cpu_s_p, int64_t *peak_bytes_p);
 /* To the groups of those running. */
 void el_children_signal(const struct el_child *children, int n, int signal);

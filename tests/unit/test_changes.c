@@ -114,10 +114,11 @@ static void any_other_exact_figure_is_a_change(void **state)
 }
 
 /* First and last session, and the whole drift. */
-static void check_creep(const struct el_piece *piece, size_t first, size_t slack, size_t n, double drift, double within)
+static void check_creep(const struct el_piece *piece, size_t first, size_t tolerance, size_t n, double drift,
+                        double within)
 {
     assert_true(piece->slope != 0 && piece->p < 0.001);
-    assert_in_range(piece->first, first - slack, first + slack);
+    assert_in_range(piece->first, first - tolerance, first + tolerance);
     assert_int_equal(piece->first + piece->n, n);
     near(el_piece_drift(piece), drift, within);
 }
@@ -283,9 +284,9 @@ static void steps_are_found(void **state)
                     "by %.2f; place %.1f %%, size %.1f %%\n",
                     100 * steps[k], 100 * sds[d], recent ? 10 : 50, 100 * f.found, 100 * f.creeps, 100 * f.others,
                     f.off, 100 * f.place, 100 * f.size);
-                double p = least[recent][d][k] / 100, slack = 3 * sqrt(p * (1 - p) / n_rounds);
-                if (f.found < p - slack) fail_msg("found in %.3f", f.found);
-                if (f.found > 0.9 && (f.place < 0.93 - slack || f.size < 0.92 - 3 * sqrt(0.05 / n_rounds)))
+                double p = least[recent][d][k] / 100, tolerance = 3 * sqrt(p * (1 - p) / n_rounds);
+                if (f.found < p - tolerance) fail_msg("found in %.3f", f.found);
+                if (f.found > 0.9 && (f.place < 0.93 - tolerance || f.size < 0.92 - 3 * sqrt(0.05 / n_rounds)))
                     fail_msg("intervals hold in %.3f and %.3f", f.place, f.size);
             }
 }
