@@ -146,11 +146,8 @@ static enum el_status start_one(struct el_fleet_conductor *c, int i, const char 
     char *const *command = !agent->remote[0] ? local : rsh && *rsh ? plain : remote;
     char *path = NULL;
     if (agent->remote[0]) EL_TRY(el_launch_find_program(command[0], &path));
-    const struct el_child_spec spec = {.program = path ? path : program,
-                                       .command = command,
-                                       .environment = environ,
-                                       .log = log,
-                                       .kept_file = -1};
+    const struct el_child_spec spec = {
+        .program = path ? path : program, .command = command, .environment = environ, .log = log, .kept_file = -1};
     enum el_status status = el_child_start(&spec, &c->children[c->n_children]);
     free(path);
     if (status == EL_OK) c->n_children++;

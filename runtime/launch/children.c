@@ -1,6 +1,7 @@
 /* Starting and awaiting processes; finding a job's processes by their token in /proc/PID/environ (ended ones have
  * none; those that cleared it are found as adopted children); and the guard. */
 #include "runtime/launch/children.h"
+#include "runtime/base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
