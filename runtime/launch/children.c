@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/files.h"
 #include "runtime/base/process.h"
 #include "runtime/base/scratch.h"
