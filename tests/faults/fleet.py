@@ -212,7 +212,7 @@ def once(fleet, evenload, kind, i):
         "host": lambda: said == [("host", (name,))] and set(named) == {name},
         "loss": lambda: set(named) == {name} and ("loss", (name,)) in said,
         "core": lambda: set(named) == {name} and any(d["figures"]["products"]["bad"] for d in named[name]["devices"]),
-        "memory": lambda: set(named) == {name} and not said and any(d["figures"][f]["bad"] for d in named[name]["devices"] for f in ("memory", "copies")),
+        "memory": lambda: set(named) == {name} and not said and any(d["figures"][f]["bad"] for d in named[name]["devices"] for f in ("memory", "copies", "products")), # it takes cores too
         "wrong": lambda: set(named) == {name} and named[name]["devices"][0]["wrong"]["op"] == "linear_forward 2"
         and named[name]["devices"][0]["wrong"]["element"] == 1000,
         "killed": lambda: set(named) == {name} and named[name]["verdict"] == "lost" and len(document["links"]) == (HOSTS - 1) * (HOSTS - 2),
