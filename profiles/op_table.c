@@ -1,6 +1,7 @@
 /* Profile schedules, and sums by op, phase and step. */
 #include "profiles/op_table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,12 +70,33 @@ static const char *name_of(const struct el_op_info *op)
     return op->op_class == EL_CLASS_COPY ? "copy" : op->label;
 }
 
+static const char *part_of(const struct el_op_info *op)
+{
+    static const struct {
+        const char *begins, *part;
+    } kernels[] = {{"linear_", "products"},     {"conv", "products"},        {"grouped_", "products"},
+                   {"attention_", "attention"}, {"embedding_", "embedding"}, {"cross_entropy", "loss"}};
+    if (op->op_class == EL_CLASS_COMM) return "communication";
+    if (op->op_class == EL_CLASS_HOST) return "data";
+    if (op->op_class == EL_CLASS_COPY || op->phase == EL_PHASE_REDUCE) return "copies"; /* also to buckets and back */
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0] && op->kernel.name; i++)
+        if (!strncmp(op->kernel.name, kernels[i].begins, strlen(kernels[i].begins))) return kernels[i].part;
+    return op->phase == EL_PHASE_OPTIMIZER ? "optimizer" : op->phase == EL_PHASE_LOSS ? "loss" : "element-wise";
+}
+
+static double limit_of(const struct el_op_info *op, const struct el_machine *machine)
+{
+    if (!machine || op->op_class == EL_CLASS_COMM) return 0;
+    return 1e9 *
+           fmax(op->flops / el_machine_flops_per_s(machine, op->kernel.dtype), op->bytes / machine->memory_bytes_per_s);
+}
+
 static struct el_op_row *row_of(struct el_op_table *table, const struct el_op_info *op)
 {
     const char *name = name_of(op);
     for (size_t i = ROW_OF_OP; i < table->n; i++)
         if (!strcmp(table->rows[i].name, name)) return &table->rows[i];
-    table->rows[table->n] = (struct el_op_row){.name = name, .kind = EL_ROW_OP};
+    table->rows[table->n] = (struct el_op_row){.name = name, .kind = EL_ROW_OP, .part = part_of(op)};
     return &table->rows[table->n++];
 }
 
@@ -83,7 +105,8 @@ static bool is_on(const struct el_op_info *op, int position, int stream)
     return op->device == position && op->stream == stream;
 }
 
-static void add_ops(struct el_op_table *table, const struct el_step_event *step, int position)
+static void add_ops(struct el_op_table *table, const struct el_step_event *step, int position,
+                    const struct el_machine *machine)
 {
     for (int i = 0; i < step->n_ops; i++) {
         const struct el_op_info *op = &step->ops[i];
@@ -98,6 +121,7 @@ static void add_ops(struct el_op_table *table, const struct el_step_event *step,
         for (int k = 0; k < 3; k++) {
             rows[k]->flops += op->flops;
             rows[k]->bytes += op->bytes;
+            rows[k]->limit_ns += limit_of(op, machine);
         }
     }
 }
@@ -147,11 +171,12 @@ static void add_memory(struct el_op_table *table, const struct el_step_event *st
     }
 }
 
-static bool add_step(struct el_op_table *table, const struct el_step_event *step, int position)
+static bool add_step(struct el_op_table *table, const struct el_step_event *step, int position,
+                     const struct el_machine *machine)
 {
     struct el_intervals all = {0};
     struct el_op_row *whole = &table->rows[ROW_OF_STEP];
-    add_ops(table, step, position);
+    add_ops(table, step, position, machine);
     for (int stream = 0; stream < EL_DEVICE_STREAMS_MAX; stream++) add_runs(table, step, position, stream, &all);
     add_memory(table, step, position);
     el_intervals_unite(&all);
@@ -179,7 +204,8 @@ static enum el_status fail_memory(struct el_op_table *table)
 }
 
 enum el_status el_op_table_make(const struct el_recorder *recorder, int position,
-                                const struct el_profile_schedule *schedule, struct el_op_table *table_p)
+                                const struct el_profile_schedule *schedule, const struct el_machine *machine,
+                                struct el_op_table *table_p)
 {
     EL_TRY(el_recorder_check(recorder, position));
     struct el_op_table table = {.n = ROW_OF_OP};
@@ -194,7 +220,7 @@ enum el_status el_op_table_make(const struct el_recorder *recorder, int position
             (struct el_op_row){.name = el_phase_name((enum el_phase)p), .kind = EL_ROW_PHASE};
     for (size_t s = 0; s < el_recorder_step_count(recorder) && enough; s++) {
         struct el_step_event step = el_recorder_step(recorder, s);
-        if (el_profile_cycle(schedule, (int64_t)s) >= 0) enough = add_step(&table, &step, position);
+        if (el_profile_cycle(schedule, (int64_t)s) >= 0) enough = add_step(&table, &step, position, machine);
     }
     if (!enough) return fail_memory(&table);
     drop_empty(&table);

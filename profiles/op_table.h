@@ -2,7 +2,7 @@
  *
  *     el_profile_schedule_read("wait=1,warmup=1,active=2,repeat=3", &schedule);
  *     el_profile_cycle(&schedule, step) >= 0                       whether a step is active
- *     el_op_table_make(recorder, position, &schedule, &table);     after training
+ *     el_op_table_make(recorder, position, &schedule, &machine, &table);     after training
  *     el_op_table_free(&table);
  *
  * After `skip_first` steps come cycles of `wait` ignored, `warmup` discarded and `active` steps; `repeat` cycles, 0:
@@ -12,10 +12,13 @@
  * each op by kernel or collective. Sums over all active steps of one device. `total_ns`: the row's spans; `self_ns`:
  * the part outside lower rows: of a step what no phase covers on any stream, of a phase the gaps between its ops.
  * `memory_bytes`: allocated for an op, minus freed after it, before the device's next op; for steps and phases the sum
- * of their ops. Units: nanoseconds, bytes. Free the table before the recorder. */
+ * of their ops. `limit_ns`: of each compute op and copy the longer one of its FLOPs at the machine's rate of products
+ * and its bytes at that of memory (Williams, Waterman, Patterson, "Roofline", 2009); operands in a cache can be faster.
+ * Units: nanoseconds, bytes. Free the table before the recorder. */
 #pragma once
 
 #include "profiles/recorder.h"
+#include "runtime/device/machine.h"
 
 struct el_profile_schedule {
     int64_t wait, warmup, active, repeat, skip_first;
@@ -33,9 +36,10 @@ enum el_op_row_kind { EL_ROW_STEP, EL_ROW_PHASE, EL_ROW_OP };
 struct el_op_row {
     const char *name; /* the recorder's, or static */
     enum el_op_row_kind kind;
+    const char *part; /* of an op: "products", "attention", "element-wise", "communication", ... */
     int64_t calls, memory_bytes;
     int64_t self_ns, total_ns;
-    double flops, bytes;
+    double flops, bytes, limit_ns;
 };
 
 struct el_op_table {
@@ -44,7 +48,8 @@ struct el_op_table {
     int64_t n_steps;
 };
 
-/* Errors: EL_ERR_INVALID (another recorder's position), EL_ERR_HOST_MEMORY. */
+/* `machine` NULL: no limits. Errors: EL_ERR_INVALID (another recorder's position), EL_ERR_HOST_MEMORY. */
 enum el_status el_op_table_make(const struct el_recorder *recorder, int position,
-                                const struct el_profile_schedule *schedule, struct el_op_table *table_p);
+                                const struct el_profile_schedule *schedule, const struct el_machine *machine,
+                                struct el_op_table *table_p);
 void el_op_table_free(struct el_op_table *table);

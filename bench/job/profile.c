@@ -1,6 +1,7 @@
 /* --profile and --trace: tables by op and trace files. */
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,29 +9,32 @@
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
+#include "bench/trial/machine.h"
 #include "bench/trial/trial.h"
 #include "profiles/op_table.h"
 #include "profiles/trace.h"
 
 enum { CYCLES_MAX = 32 }; /* written as files */
 
-static json_t *row_json(const struct el_op_row *row)
+/* `limits`: whether the machine's rates are known. */
+static json_t *row_json(const struct el_op_row *row, bool limits)
 {
     static const char *const kinds[] = {[EL_ROW_STEP] = "step", [EL_ROW_PHASE] = "phase", [EL_ROW_OP] = "op"};
-    return el_json_of(EL_KEY("name", row->name), EL_KEY("kind", kinds[row->kind]), EL_KEY("calls", row->calls),
-                      EL_KEY("self_ms", (double)row->self_ns * 1e-6), EL_KEY("total_ms", (double)row->total_ns * 1e-6),
-                      EL_KEY("memory_bytes", row->memory_bytes), EL_KEY("flops", row->flops),
-                      EL_KEY("bytes", row->bytes));
+    return el_json_of(EL_KEY("name", row->name), EL_KEY("kind", kinds[row->kind]), EL_KEY("part", row->part),
+                      EL_KEY("calls", row->calls), EL_KEY("self_ms", (double)row->self_ns * 1e-6),
+                      EL_KEY("total_ms", (double)row->total_ns * 1e-6), EL_KEY("memory_bytes", row->memory_bytes),
+                      EL_KEY("flops", row->flops), EL_KEY("bytes", row->bytes),
+                      EL_KEY("limit_ms", limits ? row->limit_ns * 1e-6 : NAN));
 }
 
 static enum el_status add_table(const struct el_job_measurement *m, int i, const struct el_profile_schedule *schedule,
-                                json_t *tables)
+                                const struct el_machine *machine, json_t *tables)
 {
     struct el_op_table table;
     json_t *rows = json_array();
-    enum el_status status = el_op_table_make(el_job_recorder(m, i), m->open.first + i, schedule, &table);
+    enum el_status status = el_op_table_make(el_job_recorder(m, i), m->open.first + i, schedule, machine, &table);
     if (status == EL_OK) {
-        for (size_t r = 0; r < table.n; r++) json_array_append_new(rows, row_json(&table.rows[r]));
+        for (size_t r = 0; r < table.n; r++) json_array_append_new(rows, row_json(&table.rows[r], machine));
         json_array_append_new(tables, json_pack("{s:s, s:i, s:I, s:O}", "device", el_device_name(m->open.devices[i]),
                                                 "rank", el_layout_spot(&m->open.layout, m->open.first + i).worker,
                                                 "steps", (json_int_t)table.n_steps, "rows", rows));
@@ -118,11 +122,14 @@ enum el_status el_job_profile(const struct el_job_measurement *m, json_t **profi
     struct el_profile_schedule schedule;
     *profile_p = json_null();
     if (!m->n_recorders || m->job->repeat > 0 || !el_trial_profile(trial, &schedule)) return EL_OK;
+    struct el_machine machine;
+    const bool known = *trial->machine && !el_trial_backend(trial).simulated;
+    if (known) EL_TRY(el_machine_read(trial->machine, &machine));
     json_t *tables = json_array();
     int64_t *shifts_ns = el_trace_shifts(m->recorders, m->n_recorders);
     enum el_status status = EL_OK;
     for (int i = 0; i < m->open.n && status == EL_OK; i++) {
-        status = add_table(m, i, &schedule, tables);
+        status = add_table(m, i, &schedule, known ? &machine : NULL, tables);
         bool first = i == 0 || el_job_recorder(m, i) != el_job_recorder(m, i - 1);
         if (status == EL_OK && first) status = write_rank(m, i, &schedule, shifts_ns);
     }

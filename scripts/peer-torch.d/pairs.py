@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-COLUMNS = ("model", "image", "ranks", "batch", "bucket_view", "pair", "first", "evenload_ms", "torch_ms", "ratio", "torch", "cpu")
+COLUMNS = ("model", "image", "mode", "ranks", "precision", "batch", "bucket_view", "pair", "first", "evenload_ms", "torch_ms", "ratio", "torch", "cpu")
 OURS, THEIRS, RATIO = (COLUMNS.index(name) for name in ("evenload_ms", "torch_ms", "ratio"))
 
 
@@ -36,36 +36,45 @@ def last_line(words):
     return done.stdout
 
 
-def evenload(a, model, ranks):
+def batch_of(a, model):
+    return a.batch or (8 if model == "gpt" else 64)
+
+
+def evenload(a, model, mode):
     """The median step in ms, and the parameters' bytes."""
+    ranks = 1 if mode == "single" else a.ranks
     with tempfile.TemporaryDirectory() as folder:
-        words = [a.evenload, "run", "--mode", "ddp" if ranks > 1 else "single", "--devices", str(ranks), "--model", model]
-        words += ["--batch-per-device", str(a.batch), "--optimizer", "momentum", "--data", "dummy", "--warmup", str(warmup(model))]
-        words += ["--bucket-mb", f"view={a.bucket_view}"] if ranks > 1 else []
+        words = [a.evenload, "run", "--mode", mode, "--devices", str(ranks), "--model", model, "--optimizer", "adam" if model == "gpt" else "momentum"]
+        words += ["--batch", str(batch_of(a, model) * (1 if mode == "tp" else ranks)), "--data", "dummy", "--warmup", str(warmup(model))]
+        words += ["--bucket-mb", f"view={a.bucket_view}"] if mode == "ddp" else []
+        words += ["--precision", a.precision]
         words += ["--model", "dropout=0"] if model == "textcnn" else ["--image", str(a.image)] if is_resnet(model) else []
-        words += ["--classes", {"textcnn": "2", "mlp": "10"}.get(model, "1000"), "--steps", str(a.steps), "--min-time", "0", "--control", "none"]
+        words += [] if model == "gpt" else ["--classes", {"textcnn": "2", "mlp": "10"}.get(model, "1000")]
+        words += ["--steps", str(a.steps), "--min-time", "0", "--control", "none"]
         trial = json.loads(last_line(words + ["--no-record", "--json", "--quiet", "--out", os.path.join(folder, "run")]))
     return trial["step_ms"]["median"], trial["param_bytes"]
 
 
-def torch_step(a, model, ranks):
+def torch_step(a, model, mode):
+    ranks = 1 if mode == "single" else a.ranks
     step = os.path.join(os.path.dirname(os.path.abspath(__file__)), "step.py")
-    told = json.loads(last_line([a.python, step, model, *map(str, (ranks, a.batch, warmup(model), a.steps, a.image, a.bucket_view))]).splitlines()[-1])
+    told = json.loads(last_line([a.python, step, model, *map(str, (ranks, batch_of(a, model), warmup(model), a.steps, a.image, a.bucket_view, mode, a.precision))]).splitlines()[-1])
     return told["step_ms"], told["param_bytes"], told["torch"]
 
 
-def pair(a, model, ranks, number):
+def pair(a, model, mode, number):
     """One row of the file."""
     ours_first = number % 2 == 0
     if ours_first:
-        ours = evenload(a, model, ranks)
-    theirs = torch_step(a, model, ranks)
+        ours = evenload(a, model, mode)
+    theirs = torch_step(a, model, mode)
     if not ours_first:
-        ours = evenload(a, model, ranks)
-    if ours[1] != theirs[1]:
+        ours = evenload(a, model, mode)
+    if mode in ("single", "ddp") and ours[1] != theirs[1]:
         fail(f"{model}: not the same model: {ours[1]} bytes of parameters in evenload, {theirs[1]} in PyTorch")
     first = "evenload" if ours_first else "torch"
-    return (model, a.image if is_resnet(model) else "", ranks, a.batch, a.bucket_view, number, first, round(ours[0], 4), round(theirs[0], 4), round(ours[0] / theirs[0], 4), theirs[2], cpu_model())
+    of = (model, a.image if is_resnet(model) else "", mode, 1 if mode == "single" else a.ranks, a.precision, batch_of(a, model))
+    return (*of, a.bucket_view, number, first, round(ours[0], 4), round(theirs[0], 4), round(ours[0] / theirs[0], 4), theirs[2], cpu_model())
 
 
 def cpu_model():
@@ -77,7 +86,8 @@ def cpu_model():
 def report(rows):
     ratios = sorted(row[RATIO] for row in rows)
     ours, theirs = (statistics.median(row[column] for row in rows) for column in (OURS, THEIRS))
-    print(f"{rows[0][0]:8} {rows[0][COLUMNS.index('ranks')]:>5} {statistics.median(ratios):8.2f}   ({ratios[0]:.2f} to {ratios[-1]:.2f})   {ours:9.2f} {theirs:9.2f}", flush=True)
+    model, mode, ranks = (rows[0][COLUMNS.index(name)] for name in ("model", "mode", "ranks"))
+    print(f"{model:8} {mode:6} {ranks:>5} {statistics.median(ratios):8.2f}   ({ratios[0]:.2f} to {ratios[-1]:.2f})   {ours:9.2f} {theirs:9.2f}", flush=True)
 
 
 def write(folder, rows):
@@ -98,16 +108,17 @@ def positive(text):
 
 def main():
     p = argparse.ArgumentParser()
-    for name in ("evenload", "python", "out", "models", "ranks", "bucket-view"):
+    for name in ("evenload", "python", "out", "models", "modes", "precision", "bucket-view"):
         p.add_argument("--" + name, required=True)
-    for name in ("pairs", "steps", "batch", "image"):
+    p.add_argument("--batch", type=int, required=True)  # 0: the model's
+    for name in ("pairs", "steps", "image", "ranks"):
         p.add_argument("--" + name, type=positive, required=True)
     a = p.parse_args()
     rows = []
-    print(f"{'model':8} {'ranks':>5} {'evenload / PyTorch':>27}   {'evenload':>9} {'PyTorch':>9}  (median pair, lowest and highest; ms per step)")
+    print(f"{'model':8} {'mode':6} {'ranks':>5} {'evenload / PyTorch':>27}   {'evenload':>9} {'PyTorch':>9}  (median pair, lowest and highest; ms per step)")
     for model in a.models.split(","):
-        for ranks in map(positive, a.ranks.split(",")):
-            pairs = [pair(a, model, ranks, number) for number in range(a.pairs + 1)][1:]
+        for mode in a.modes.split(","):
+            pairs = [pair(a, model, mode, number) for number in range(a.pairs + 1)][1:]
             report(pairs)
             rows += pairs
     write(a.out, rows)

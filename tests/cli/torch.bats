@@ -259,12 +259,12 @@ for x, y in torch.utils.data.DataLoader(data, batch_size=32, shuffle=True, num_w
     need_torch
     "${BATS_TEST_DIRNAME:-tests/cli}/../../scripts/peer-torch" --python "$EVENLOAD_TORCH" --pairs 2 --steps 3 --out "$PWD/r" >out.txt
     cat out.txt
-    [[ $(grep -cE '^(textcnn|mlp) +[12] +[0-9.]+ +\([0-9.]+ to [0-9.]+\)' out.txt) == 4 && $(wc -l <r/peer-torch.csv) == 9 ]]
+    [[ $(grep -cE '^(textcnn|mlp) +(single +1|ddp +2) +[0-9.]+ +\([0-9.]+ to [0-9.]+\)' out.txt) == 4 && $(wc -l <r/peer-torch.csv) == 9 ]]
     # A row's ratio is of its own two times, the first of a pair changes, and no launch took no time.
     python3 - <<'.'
 import csv
 rows = list(csv.DictReader(open("r/peer-torch.csv")))
-assert {(r["model"], r["ranks"]) for r in rows} == {(m, n) for m in ("textcnn", "mlp") for n in "12"}
+assert {(r["model"], r["mode"]) for r in rows} == {(m, n) for m in ("textcnn", "mlp") for n in ("single", "ddp")}
 assert {r["first"] for r in rows} == {"evenload", "torch"}
 assert all(abs(float(r["evenload_ms"]) / float(r["torch_ms"]) / float(r["ratio"]) - 1) < 0.01 for r in rows)
 .
@@ -275,9 +275,11 @@ assert all(abs(float(r["evenload_ms"]) / float(r["torch_ms"]) / float(r["ratio"]
     refuses "has no PyTorch" "$peer" --python /bin/false
     refuses "unknown option '--frobnicate'" "$peer" --frobnicate
     refuses "--pairs takes a whole number" "$peer" --pairs none
-    refuses "--models takes textcnn, mlp, resnet18 and resnet50" "$peer" --models resnet
+    refuses "--models takes textcnn, mlp, gpt, resnet18 and resnet50" "$peer" --models resnet
     refuses "--image takes a whole number" "$peer" --image wide
-    refuses "--ranks takes numbers" "$peer" --ranks 1,x
+    refuses "--ranks takes a number" "$peer" --ranks 1,x
+    refuses "--modes takes single, ddp, tp and zero3" "$peer" --modes dp
+    refuses "are of --models gpt alone" "$peer" --modes tp
     refuses "--bucket-view takes on or off" "$peer" --bucket-view both
 }
 

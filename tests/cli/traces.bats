@@ -62,7 +62,7 @@ print(sorted({a["Collective name"] for a in comm}), len(flows) // 2)
 @test "run --trace: a file per rank, the schedule's steps in it, and the table by op of the same steps" {
     run --separate-stderr "$EVENLOAD" run "${SHORT[@]}" --mode ddp --devices 2 --procs 1 --trace t --profile wait=1,warmup=2,active=2,repeat=1 \
         --profile sort=name --out o
-    [[ $status -eq 0 && $output == *$'\nProfilerStep* '*$'\n  all_reduce '*$'\n  linear_forward '*"t/rank-0.pt.trace.json"* ]] || show
+    [[ $status -eq 0 && $output == *$'\nProfilerStep* '*$'\n  all_reduce '*$'\n  linear_forward '*$'\n  products '*$'\n  no op '*"t/rank-0.pt.trace.json"* ]] || show
     [[ $(ls t) == $'rank-0.pt.trace.json\nrank-1.pt.trace.json' ]]
     [[ $(check_trace t/rank-0.pt.trace.json 0 2 "3 4") == "['allreduce'] "[1-9]* && $(check_trace t/rank-1.pt.trace.json 1 2 "3 4") == "['allreduce'] "* ]]
     python3 - <<'.'
@@ -79,6 +79,9 @@ for rank, device in enumerate(p["devices"]):
         assert rows[name]["calls"] == len(of(name)) and abs(rows[name]["total_ms"] - sum(of(name))) < 1e-4, (name, rows[name])
         assert rows[name]["self_ms"] == rows[name]["total_ms"] and rows[name]["flops"] > 0
     assert rows["all_reduce"]["calls"] == len(of("ncclDevKernel_AllReduce"))
+    # Parts are of ops alone; without --machine no rate is known.
+    assert all((r["part"] is None) == (r["kind"] != "op") and r["limit_ms"] is None for r in device["rows"])
+    assert (rows["linear_forward"]["part"], rows["all_reduce"]["part"]) == ("products", "communication")
     step = rows["ProfilerStep*"]
     assert step["calls"] == 2 and step["self_ms"] < step["total_ms"] and abs(step["total_ms"] - sum(of("ProfilerStep#3") + of("ProfilerStep#4"))) < 1e-4
 .

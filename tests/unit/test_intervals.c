@@ -263,6 +263,18 @@ static void assert_row(const struct el_op_table *table, const char *name, int64_
     fail_msg("no row %s", name);
 }
 
+static void assert_part(const struct el_op_table *table, const char *name, const char *part, double limit_ns)
+{
+    for (size_t i = 0; i < table->n; i++) {
+        const struct el_op_row *row = &table->rows[i];
+        if (strcmp(row->name, name) != 0) continue;
+        assert_string_equal(row->part, part);
+        assert_true(fabs(row->limit_ns - limit_ns) < 1e-9);
+        return;
+    }
+    fail_msg("no row %s", name);
+}
+
 static void test_table(void **state)
 {
     struct el_recorder *recorder;
@@ -285,7 +297,7 @@ static void test_table(void **state)
         probe.step(probe.context, &event);
     }
     assert_int_equal(el_profile_schedule_read("wait=1,warmup=1,active=2,repeat=1", &schedule), EL_OK);
-    assert_int_equal(el_op_table_make(recorder, 0, &schedule, &table), EL_OK);
+    assert_int_equal(el_op_table_make(recorder, 0, &schedule, &el_machine_default, &table), EL_OK);
     assert_int_equal(table.n_steps, 2);
     assert_string_equal(table.rows[0].name, "ProfilerStep*");
     /* Of a step no phase has 5-10, 70-80 and 90-100: 35-60 is the collective's alone from 40 on, but forward's run goes
@@ -299,8 +311,13 @@ static void test_table(void **state)
     assert_row(&table, "sgd", 2, 2 * 10, 2 * 10, 0);
     assert_row(&table, "load", 2, 2 * 5, 2 * 5, 0);
     assert_true(table.rows[0].flops == 22 && table.rows[0].bytes == 14);
+    assert_part(&table, "linear_forward", "products", 2 * 11 / 1e3); /* FLOPs at 1e12 a second */
+    assert_part(&table, "dropout", "element-wise", 2 * 7 / 500.0);   /* bytes at 500e9 */
+    assert_part(&table, "all_reduce", "communication", 0);
+    assert_part(&table, "sgd", "optimizer", 0);
+    assert_part(&table, "load", "data", 0);
     el_op_table_free(&table);
-    assert_int_equal(el_op_table_make(recorder, 1, &schedule, &table), EL_ERR_INVALID);
+    assert_int_equal(el_op_table_make(recorder, 1, &schedule, NULL, &table), EL_ERR_INVALID);
     el_recorder_destroy(recorder);
 }
 
