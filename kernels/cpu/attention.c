@@ -4,49 +4,57 @@
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/lanes.h"
 
-/* A tile's rows and columns; rows per block, after which backward adds to dk and dv. */
-enum { ROWS = 8, COLUMNS = 32, BLOCK = 64 };
+/* A tile's rows, its columns, and those that it takes where no more are seen; rows per block, after which backward adds
+ * to dk and dv. */
+enum { ROWS = 8, COLUMNS = EL_LANES, HALF = 16, BLOCK = 64 };
 
 typedef float wide __attribute__((vector_size(64), may_alias));
 typedef float narrow __attribute__((vector_size(32), may_alias));
 
-/* c[ROWS, columns] (+)= a[ROWS, depth] b[depth, columns]; an element of a is at row * a_row + column * a_column. Sums
- * `rows` by two vectors at a time, which fill the registers. */
-#define PRODUCT(name, vector, rows)                                                                                    \
-    name(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row, int64_t depth,                \
-         int64_t columns, int acc, float *c, int64_t c_row)                                                            \
+/* A tile of c[ROWS, ...] (+)= a[ROWS, depth] b[depth, ...], `vectors` of c's columns wide; an element of a is at
+ * row * a_row + column * a_column. Sums `rows` rows at a time, which fill the registers. */
+#define TILE(name, vector, rows, vectors)                                                                              \
+    name(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row, int64_t depth, int acc,       \
+         float *c, int64_t c_row)                                                                                      \
     {                                                                                                                  \
-        enum { LANES = sizeof(vector) / sizeof(float) };                                                               \
-        for (int64_t j = 0; j < columns; j += (int64_t)2 * LANES)                                                      \
-            for (int64_t i = 0; i < ROWS; i += rows) {                                                                 \
-                const float *from = a + i * a_row;                                                                     \
-                float *to = c + i * c_row + j;                                                                         \
-                vector sum[rows][2];                                                                                   \
+        for (int64_t i = 0; i < ROWS; i += rows) {                                                                     \
+            const float *from = a + i * a_row;                                                                         \
+            vector sum[rows][vectors];                                                                                 \
+            _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                     \
+                _Pragma("GCC unroll 2") for (int l = 0; l < vectors; l++) sum[r][l] =                                  \
+                    acc ? ((const vector *)(c + (i + r) * c_row))[l] : (vector){0};                                    \
+            for (int64_t k = 0; k < depth; k++) {                                                                      \
+                const vector *row = (const vector *)(b + k * b_row);                                                   \
                 _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                 \
-                    _Pragma("GCC unroll 2") for (int l = 0; l < 2; l++) sum[r][l] =                                    \
-                        acc ? ((const vector *)(to + r * c_row))[l] : (vector){0};                                     \
-                for (int64_t k = 0; k < depth; k++) {                                                                  \
-                    const vector *row = (const vector *)(b + k * b_row + j);                                           \
-                    const vector left = row[0], right = row[1];                                                        \
-                    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                             \
-                    {                                                                                                  \
-                        sum[r][0] += from[r * a_row + k * a_column] * left;                                            \
-                        sum[r][1] += from[r * a_row + k * a_column] * right;                                           \
-                    }                                                                                                  \
-                }                                                                                                      \
-                _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                 \
-                    _Pragma("GCC unroll 2") for (int l = 0; l < 2; l++)((vector *)(to + r * c_row))[l] = sum[r][l];    \
+                    _Pragma("GCC unroll 2") for (int l = 0; l < vectors; l++) sum[r][l] +=                             \
+                    from[r * a_row + k * a_column] * row[l];                                                           \
             }                                                                                                          \
+            _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                     \
+                _Pragma("GCC unroll 2") for (int l = 0; l < vectors; l++)((vector *)(c + (i + r) * c_row))[l] =        \
+                    sum[r][l];                                                                                         \
+        }                                                                                                              \
     }
 
 #ifdef __x86_64__
-__attribute__((target("avx512f"))) static void PRODUCT(multiply_wide, wide, 8)
-#endif
-    EL_VECTOR static void PRODUCT(multiply_narrow, narrow, 4)
+#define WIDE __attribute__((target("avx512f")))
+WIDE static inline void TILE(two_wide, wide, 8, 2) WIDE static inline void TILE(one_wide, wide, 8, 1)
 
-        static void multiply(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row,
-                             int64_t depth, int64_t columns, int acc, float *c, int64_t c_row)
+    WIDE static void multiply_wide(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row,
+                                   int64_t depth, int64_t columns, int acc, float *c, int64_t c_row)
+{
+    int64_t j = 0;
+    for (; j + 2 * HALF <= columns; j += 2 * HALF) two_wide(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row);
+    if (j < columns) one_wide(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row);
+}
+#endif
+
+EL_VECTOR static void TILE(two_narrow, narrow, 4, 2)
+
+    /* `columns`: a multiple of HALF. */
+    static void multiply(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row, int64_t depth,
+                         int64_t columns, int acc, float *c, int64_t c_row)
 {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f")) {
@@ -54,7 +62,7 @@ __attribute__((target("avx512f"))) static void PRODUCT(multiply_wide, wide, 8)
         return;
     }
 #endif
-    multiply_narrow(a, a_row, a_column, b, b_row, depth, columns, acc, c, c_row);
+    for (int64_t j = 0; j < columns; j += HALF) two_narrow(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row);
 }
 
 static int64_t whole(int64_t n)
@@ -119,7 +127,7 @@ static void *at(const struct head *head, const void *x, int64_t i)
 
 static void bring(const struct head *head, const void *x, int64_t stride, float factor, float *y)
 {
-    memset(y, 0, (size_t)(head->T * head->S) * sizeof *y);
+    if (head->T > head->t || head->S > head->s) memset(y, 0, (size_t)(head->T * head->S) * sizeof *y);
     for (int64_t i = 0; i < head->t; i++) {
         if (head->width == sizeof(float))
             scale_row(at(head, x, i * stride), head->s, factor, y + i * head->S);
@@ -144,11 +152,17 @@ static void bring_qkv(const struct head *head, const void *qkv, int64_t width)
     el_vector_transpose_bias(head->k, NULL, head->S, head->T, 0, head->keys);
 }
 
+/* The columns that some of the rows i and on see, in halves of tiles. */
+static int64_t seen(int64_t i)
+{
+    return (i + ROWS + HALF - 1) / HALF * HALF;
+}
+
 /* The scores of rows i and on, into `to`; invisible columns become -inf. Returns the number of columns done. */
 static int64_t score(const struct head *head, int64_t i, float *to)
 {
     const int64_t columns = whole(i + ROWS);
-    multiply(head->q + i * head->S, head->S, 1, head->keys, head->T, head->s, columns, 0, to, head->T);
+    multiply(head->q + i * head->S, head->S, 1, head->keys, head->T, head->s, seen(i), 0, to, head->T);
     for (int64_t r = 0; r < ROWS && i + r < head->t; r++)
         for (int64_t j = i + r + 1; j < columns; j++) to[r * head->T + j] = -INFINITY;
     return columns;
@@ -187,10 +201,10 @@ static enum el_status forward(const struct el_kernel_args *args, size_t width)
 /* The softmax gradient, in place: p (dp - sum of p dp). */
 EL_VECTOR static void through_softmax(const float *restrict p, int64_t n, float *restrict ds)
 {
-    float lane[COLUMNS] = {0}, mean = 0;
+    float lane[COLUMNS] = {0};
     for (int64_t i = 0; i < n; i += COLUMNS)
         for (int j = 0; j < COLUMNS; j++) lane[j] += p[i + j] * ds[i + j];
-    for (int j = 0; j < COLUMNS; j++) mean += lane[j];
+    const float mean = (float)el_lanes_total(lane);
     for (int64_t i = 0; i < n; i++) ds[i] = p[i] * (ds[i] - mean);
 }
 
@@ -198,8 +212,9 @@ static void give_q(const struct head *head, int64_t i, const float *saved, float
                    int64_t stride)
 {
     const int64_t rows = head->t - i < ROWS ? head->t - i : ROWS, columns = score(head, i, p);
-    multiply(head->dy + i * head->S, head->S, 1, head->values, head->T, head->s, columns, 0, ds, head->T);
+    multiply(head->dy + i * head->S, head->S, 1, head->values, head->T, head->s, seen(i), 0, ds, head->T);
     for (int64_t r = 0; r < rows; r++) {
+        for (int64_t j = seen(i); j < columns; j++) ds[r * head->T + j] = 0;
         el_vector_exp_sum(p + r * head->T, columns, saved[i + r], p + r * head->T);
         through_softmax(p + r * head->T, columns, ds + r * head->T);
     }

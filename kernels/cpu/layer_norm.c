@@ -4,35 +4,44 @@
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/lanes.h"
 
-/* Lanes of a row's sums; channels per block; rows summed in f32. */
-enum { LANES = 16, BLOCK = 512, GROUP = 256 };
+/* Values that a lane sums in f32 before double; channels per block; rows summed in f32. */
+enum { LANES = EL_LANES, STEPS = 8, BLOCK = 512, GROUP = 256 };
 
-static inline __attribute__((always_inline)) double total(const double lane[LANES])
+/* Whole lanes from i on that are summed together. */
+static inline __attribute__((always_inline)) int64_t whole_lanes(int64_t i, int64_t c)
 {
-    double sum = 0;
-    for (int j = 0; j < LANES; j++) sum += lane[j];
-    return sum;
+    const int64_t end = i + LANES * STEPS < c ? i + LANES * STEPS : c;
+    return end - (end - i) % LANES;
 }
 
 EL_VECTOR static double row_mean(const float *x, int64_t c)
 {
-    double lane[LANES] = {0};
+    double sum = 0;
     int64_t i = 0;
-    for (; i + LANES <= c; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += (double)x[i + j];
-    for (; i < c; i++) lane[i % LANES] += (double)x[i];
-    return total(lane) / (double)c;
+    while (i + LANES <= c) {
+        float lane[LANES] = {0};
+        for (const int64_t end = whole_lanes(i, c); i < end; i += LANES)
+            for (int j = 0; j < LANES; j++) lane[j] += x[i + j];
+        sum += el_lanes_total(lane);
+    }
+    for (; i < c; i++) sum += (double)x[i];
+    return sum / (double)c;
 }
 
-EL_VECTOR static double row_variance(const float *x, int64_t c, double mean)
+EL_VECTOR static double row_variance(const float *x, int64_t c, float mean)
 {
-    double lane[LANES] = {0};
+    double sum = 0;
     int64_t i = 0;
-    for (; i + LANES <= c; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += ((double)x[i + j] - mean) * ((double)x[i + j] - mean);
-    for (; i < c; i++) lane[i % LANES] += ((double)x[i] - mean) * ((double)x[i] - mean);
-    return total(lane) / (double)c;
+    while (i + LANES <= c) {
+        float lane[LANES] = {0};
+        for (const int64_t end = whole_lanes(i, c); i < end; i += LANES)
+            for (int j = 0; j < LANES; j++) lane[j] += (x[i + j] - mean) * (x[i + j] - mean);
+        sum += el_lanes_total(lane);
+    }
+    for (; i < c; i++) sum += (double)((x[i] - mean) * (x[i] - mean));
+    return sum / (double)c;
 }
 
 EL_VECTOR static void normalise(const float *restrict x, const float *restrict scale, const float *restrict shift,
@@ -47,7 +56,7 @@ enum el_status el_cpu_layer_norm_forward(const struct el_kernel_args *args)
     float *y = args->p[3], *saved = args->p[4];
     int64_t n = args->d[0], c = args->d[1];
     for (int64_t i = 0; i < n; i++, x += c, y += c) {
-        double mean = row_mean(x, c), rstd = 1 / sqrt(row_variance(x, c, mean) + args->s[0]);
+        const double mean = row_mean(x, c), rstd = 1 / sqrt(row_variance(x, c, (float)mean) + args->s[0]);
         saved[2 * i] = (float)mean;
         saved[2 * i + 1] = (float)rstd;
         normalise(x, scale, shift, c, (float)mean, (float)rstd, y);
@@ -56,24 +65,29 @@ enum el_status el_cpu_layer_norm_forward(const struct el_kernel_args *args)
 }
 
 /* With g = dy * scale and h the normalised x: sums[0] = mean of g, sums[1] = mean of g * h. */
-EL_VECTOR static void row_means(const float *dy, const float *x, const float *scale, int64_t c, float mean, float rstd,
-                                double sums[2])
+EL_VECTOR static void row_means(const float *restrict dy, const float *restrict x, const float *restrict scale,
+                                int64_t c, float mean, float rstd, double sums[2])
 {
-    double plain[LANES] = {0}, times_x[LANES] = {0};
+    double sum[2] = {0};
     int64_t i = 0;
-    for (; i + LANES <= c; i += LANES)
-        for (int j = 0; j < LANES; j++) {
-            float g = dy[i + j] * scale[i + j];
-            plain[j] += (double)g;
-            times_x[j] += (double)(g * (x[i + j] - mean));
-        }
-    for (; i < c; i++) {
-        float g = dy[i] * scale[i];
-        plain[i % LANES] += (double)g;
-        times_x[i % LANES] += (double)(g * (x[i] - mean));
+    while (i + LANES <= c) {
+        float plain[LANES] = {0}, times_x[LANES] = {0};
+        for (const int64_t end = whole_lanes(i, c); i < end; i += LANES)
+            for (int j = 0; j < LANES; j++) {
+                const float g = dy[i + j] * scale[i + j];
+                plain[j] += g;
+                times_x[j] += g * (x[i + j] - mean);
+            }
+        sum[0] += el_lanes_total(plain);
+        sum[1] += el_lanes_total(times_x);
     }
-    sums[0] = total(plain) / (double)c;
-    sums[1] = total(times_x) * (double)rstd / (double)c;
+    for (; i < c; i++) {
+        const float g = dy[i] * scale[i];
+        sum[0] += (double)g;
+        sum[1] += (double)(g * (x[i] - mean));
+    }
+    sums[0] = sum[0] / (double)c;
+    sums[1] = sum[1] * (double)rstd / (double)c;
 }
 
 /* dx (+)= rstd * (g - mean of g - h * mean of g * h). */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/vector_exp.h"
 #include "runtime/base/half.h"
 
@@ -91,26 +92,62 @@ void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float 
     sum_part_block(x + j, rows, n, n - j, y + j);
 }
 
-EL_VECTOR void el_vector_sum_rows_bf16(const uint16_t *restrict x, int64_t rows, int64_t n, int acc, float *restrict y)
+EL_VECTOR static void sum_block_bf16(const uint16_t *x, int64_t rows, int64_t stride, int64_t n, float *sum)
+{
+    float wide[BLOCK] = {0};
+    for (int64_t r = 0; r < rows && n == BLOCK; r++)
+        for (int j = 0; j < BLOCK; j++) wide[j] += el_f32_of_bf16(x[r * stride + j]);
+    for (int64_t r = 0; r < rows && n < BLOCK; r++)
+        for (int64_t j = 0; j < n; j++) wide[j] += el_f32_of_bf16(x[r * stride + j]);
+    for (int64_t j = 0; j < n; j++) sum[j] += wide[j];
+}
+
+void el_vector_sum_rows_bf16(const uint16_t *x, int64_t rows, int64_t n, int acc, float *y)
 {
     if (!acc) memset(y, 0, (size_t)n * sizeof *y);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < n; j++) y[j] += el_f32_of_bf16(x[r * n + j]);
+    for (int64_t j = 0; j < n; j += BLOCK) sum_block_bf16(x + j, rows, n, n - j < BLOCK ? n - j : BLOCK, y + j);
 }
 
 /* Side of a square: sixteen lines each of x and y, used whole while in the L1 cache. */
 enum { SQUARE = 16 };
 
+typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t eight_masks __attribute__((vector_size(32)));
+#define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+
+/* Eight rows of eight: first pairs of rows, then of pairs, then of quads. */
+static inline __attribute__((always_inline)) void transpose_eight(const float *x, int64_t x_stride, eight y[8])
+{
+    eight row[8], pair[8];
+    for (int i = 0; i < 8; i++) row[i] = *(const eight *)(x + i * x_stride);
+    for (int i = 0; i < 8; i += 2) {
+        pair[i] = PICK(row[i], row[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        pair[i + 1] = PICK(row[i], row[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 8; i += (i & 1) ? 3 : 1) {
+        const int to = i + (i & 1); /* 0, 1, 4, 5 to 0, 2, 4, 6 */
+        row[to] = PICK(pair[i], pair[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+        row[to + 1] = PICK(pair[i], pair[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+    for (int i = 0; i < 4; i++) {
+        y[i] = PICK(row[i], row[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        y[i + 4] = PICK(row[i], row[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
 EL_VECTOR static void transpose_square(const float *x, const float *bias, int64_t x_stride, int64_t y_stride,
                                        float least, float *restrict y)
 {
-    float square[SQUARE][SQUARE];
-    for (int j = 0; j < SQUARE; j++)
-        for (int r = 0; r < SQUARE; r++) square[r][j] = x[j * x_stride + r];
-    for (int r = 0; r < SQUARE; r++)
-        for (int j = 0; j < SQUARE; j++) {
-            float value = square[r][j] + bias[j];
-            y[r * y_stride + j] = value < least ? least : value;
+    eight rows[8];
+    for (int j = 0; j < SQUARE; j += 8)
+        for (int r = 0; r < SQUARE; r += 8) {
+            transpose_eight(x + j * x_stride + r, x_stride, rows);
+            for (int i = 0; i < 8; i++) {
+                const eight value = rows[i] + *(const eight *)(bias + j);
+                const eight_masks low = value < least;
+                *(eight *)(y + (r + i) * y_stride + j) =
+                    (eight)(((eight_masks)value & ~low) | ((eight_masks)(least + (eight){0}) & low));
+            }
         }
 }
 
@@ -139,17 +176,16 @@ void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, i
         }
 }
 
-/* Lanes of partial results, and values that a lane sums in f32 before double. */
-enum { LANES = 32, STEPS = 16 };
+enum { LANES = EL_LANES, STEPS = 16 }; /* values that a lane sums in f32 before double */
 
 EL_VECTOR float el_vector_largest(const float *x, int64_t n)
 {
-    float lane[LANES], largest = -INFINITY;
+    float lane[LANES], largest;
     int64_t i = 0;
     for (int j = 0; j < LANES; j++) lane[j] = -INFINITY;
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-    for (int j = 0; j < LANES; j++) largest = lane[j] > largest ? lane[j] : largest;
+    largest = el_lanes_largest(lane);
     for (; i < n; i++) largest = x[i] > largest ? x[i] : largest;
     return largest;
 }
@@ -168,7 +204,7 @@ EL_VECTOR double el_vector_exp_sum(const float *x, int64_t n, float from, float 
                 lane[j] += value;
             }
         }
-        for (int j = 0; j < LANES; j++) total += (double)lane[j];
+        total += el_lanes_total(lane);
     }
     for (; i < n; i++) {
         y[i] = el_vector_exp(x[i] - from);
