@@ -50,6 +50,8 @@ static json_t *libraries(void)
     char text[TEXT_BYTES] = "", *mpirun = NULL, *gnuplot = NULL;
     void *found;
     add(rows, "oneDNN", !missing, missing ? missing : el_kernels_cpu_library());
+    el_kernels_cpu_blas(text, sizeof text);
+    add(rows, "BLAS", *text, *text ? text : "none besides oneDNN: --products has no choice (MKL, OpenBLAS, BLIS)");
     bool usable = el_device_gpu_libraries(&gpu, &missing) == EL_OK;
     if (usable) snprintf(text, sizeof text, "%s", gpu);
     if (usable) append_files(text, sizeof text, cuda_files, sizeof cuda_files / sizeof cuda_files[0]);

@@ -251,6 +251,10 @@ static const struct el_option_row before_sizes[] = {
      "bf16, the optimizer's state in f32; bf16-mixed: weights and state in f32, a copy of the weights and activations "
      "in bf16, as with FSDP's MixedPrecisionPolicy or Megatron-LM ('plan': the default for gpt)",
      CHOICES("f32|bf16|bf16-pure|bf16-mixed"), DEFAULT("f32")},
+    {TRAINING, "products", "LIBRARY", AT(CHOICE, train.products), OF_TRIALS,
+     "CPU devices, f32: the library of linear layers' products; auto: the fastest one that is there, tried once "
+     "(oneDNN unless another one is faster by 5 %; as a rank of mpirun, srun or torchrun: oneDNN)",
+     CHOICES("auto|onednn|mkl|openblas|blis"), DEFAULT("auto")},
     {TRAINING, "bucket-view", "HOW", AT(SWITCH, train.bucket_view), OF_MODES, BUCKET_VIEW, CHOICES("off|on"),
      DEFAULT("off")},
     {TRAINING, "bucket-mb", "N", AT(REAL, bucket_mib), OF_MODES, BUCKET_MB, RANGE(0.001, 1e5)},

@@ -107,7 +107,8 @@ static void put_training(json_t *config, const struct el_trial *trial)
         EL_KEY("non_blocking", cards ? choice("non-blocking", (int)train->loading.transfer) : json_null()),
         EL_KEY("recompute", choice("recompute", train->model.recompute)),
         EL_KEY("zero_grad", choice("zero-grad", train->keep_grads)),
-        EL_KEY("foreach", choice("foreach", (int)train->foreach)));
+        EL_KEY("foreach", choice("foreach", (int)train->foreach)),
+        EL_KEY("products", choice("products", (int)train->products)));
 }
 
 static json_t *config(const struct el_trial *trial)

@@ -10,6 +10,7 @@
 #include "bench/base/text.h"
 #include "bench/options/options.h"
 #include "profiles/nvml.h"
+#include "runtime/launch/launch.h"
 #include "runtime/train/forecast.h"
 
 static const double MIB = 1 << 20;
@@ -67,6 +68,18 @@ static enum el_status choose_devices(const struct el_options *options, int count
 static enum el_foreach usual_foreach(const struct el_trial *trial)
 {
     return el_trial_backend(trial).gpu ? EL_FOREACH_ON : EL_FOREACH_OFF;
+}
+
+/* Ranks that others start would each try, and may find different ones. */
+static enum el_products usual_products(const struct el_trial *trial)
+{
+    struct el_launch_place place;
+    const struct el_backend_facts facts = el_trial_backend(trial);
+    const bool tries = facts.computes && !facts.gpu && trial->train.dtype == EL_F32 &&
+                       trial->train.model.precision == EL_PRECISION_FULL;
+    if (!tries || el_launch_environment(el_launch_getenv, NULL, &place) != EL_OK || place.is_rank)
+        return EL_PRODUCTS_ONEDNN;
+    return el_kernels_cpu_fastest();
 }
 
 void el_trial_identify(struct el_trial *trial)
@@ -143,6 +156,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     trial->batch_is_per_device = options->batch_is_per_device;
     trial->train.global_batch = options->batches[choice->batch] * (trial->batch_is_per_device ? trial->n_devices : 1);
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
+    if (trial->train.products == EL_PRODUCTS_AUTO) trial->train.products = usual_products(trial);
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(el_trial_check(command, trial));
     el_trial_identify(trial);
@@ -190,6 +204,8 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
     if (train->weight_decay == el_train_default_weight_decay(train->optimizer)) o->train.weight_decay = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;
+    if (train->products == EL_PRODUCTS_ONEDNN && !*el_kernels_cpu_blas((char[8]){0}, 8))
+        o->train.products = EL_PRODUCTS_AUTO;
     const struct el_mode_option *const *options = el_mode_options();
     for (int i = 0; options[i]; i++)
         if (has_effect(train, options[i]->name)) memcpy(o->of_modes[i], trial->of_modes[i], sizeof o->of_modes[i]);

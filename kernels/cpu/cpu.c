@@ -69,6 +69,7 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
         if (op == EL_OP_ATTENTION_BACKWARD) return el_cpu_attention_backward;
         const struct el_kernel *row = op == EL_OP_CONV1D_BACKWARD_WEIGHTS ? el_cpu_conv1d_backward_weights() : NULL;
         if (!row) row = el_cpu_conv2d(op);
+        if (!row) row = el_cpu_blas(op);
         if (!row) row = el_cpu_dnnl(op, EL_F32);
         if (row) return row;
     }

@@ -66,6 +66,9 @@ extern const struct el_kernel el_cpu_attention_forward[2], el_cpu_attention_back
 /* oneDNN's row; NULL if it has none or is missing. */
 const struct el_kernel *el_cpu_dnnl(enum el_op_kind op, enum el_dtype dtype);
 
+/* The row of the chosen CBLAS (el_kernels_cpu_products); NULL if it has none, or oneDNN is chosen. */
+const struct el_kernel *el_cpu_blas(enum el_op_kind op);
+
 /* y[n] (+)= factor * x[n], between f32 and bf16. */
 void el_vector_widen(const uint16_t *x, int64_t n, float factor, int acc, float *y);
 void el_vector_narrow(const float *x, int64_t n, float factor, int acc, uint16_t *y);

@@ -40,6 +40,7 @@ struct el_train_config {
     struct el_model_config model;
     enum el_dtype dtype; /* of everything that model.precision leaves in full */
     enum el_hook hook;
+    enum el_products products; /* CPU devices, f32 */
     enum el_optimizer_kind optimizer;
     double lr;               /* negative: el_train_default_lr */
     double weight_decay;     /* for EL_OPT_ADAMW only; negative: el_train_default_weight_decay */

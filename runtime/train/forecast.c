@@ -262,6 +262,7 @@ enum el_status el_train_predict(const struct el_train_config *config, const stru
     f.all = !fits_hosts(&f.layout, &f.machine);
     for (int i = 0; i < spec->n_machines; i++) step_ns[i] = NAN;
     EL_TRY(check_injects(&f));
+    EL_TRY(el_kernels_cpu_products(config->products));
     enum el_status status = open_all(&f, kernels);
     if (status == EL_OK) status = note_ranges(&f);
     if (status == EL_OK) status = issue_all(&f);

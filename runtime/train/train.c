@@ -210,6 +210,7 @@ enum el_status el_train_with_grads(const struct el_train_config *config, const s
     static const struct el_train_hooks none;
     struct el_session session = {
         .config = config, .place = place, .hooks = hooks ? hooks : &none, .mode = el_mode_ops_find(config->mode)};
+    EL_TRY(el_kernels_cpu_products(config->products));
     el_layout_of(config, el_bootstrap_size(place->bootstrap), &session.layout);
     EL_TRY(check_place(&session));
     enum el_status status = el_parts_open(config, &session.layout, true, &session.parts);
