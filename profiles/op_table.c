@@ -87,8 +87,8 @@ static const char *part_of(const struct el_op_info *op)
 static double limit_of(const struct el_op_info *op, const struct el_machine *machine)
 {
     if (!machine || op->op_class == EL_CLASS_COMM) return 0;
-    return 1e9 *
-           fmax(op->flops / el_machine_flops_per_s(machine, op->kernel.dtype), op->bytes / machine->memory_bytes_per_s);
+    return 1e9 * fmax(op->flops / el_machine_most_flops_per_s(machine, op->kernel.dtype),
+                      op->bytes / machine->memory_bytes_per_s);
 }
 
 static struct el_op_row *row_of(struct el_op_table *table, const struct el_op_info *op)

@@ -220,6 +220,7 @@ static enum el_status run_launch(struct launch *launch)
     snprintf(repeat, sizeof repeat, "%d", launch->repeat);
     snprintf(order, sizeof order, "%d", launch->order);
     el_trial_options(trial, &options);
+    options.train.products = trial->train.products; /* ranks do not try for themselves */
     return start(launch->runner, trial, words, EL_CMD_RUN, &options, launch->log_dir, &launch->result);
 }
 

@@ -175,6 +175,20 @@ static void name_loss(const json_t *step, char text[TEXT_BYTES])
              el_json_number(step, "step_ms"), parts[most].words, el_text_figure(value, part));
 }
 
+/* " Products take 2 % longer than alone, other ops 45 %: the devices share the memory's bandwidth." */
+static void name_slower(const json_t *step, char text[TEXT_BYTES])
+{
+    static const double CLEARLY_PCT = 5; /* more than noise between launches */
+    const double products = el_json_number(step, "products_longer_pct"),
+                 others = el_json_number(step, "others_longer_pct");
+    text[0] = 0;
+    if (!(fmax(products, others) > CLEARLY_PCT)) return;
+    snprintf(text, TEXT_BYTES, " Matrix products take %.0f %% longer than in plain single, other ops %.0f %%: %s.",
+             products, others,
+             others > 2 * products ? "the devices share the memory's bandwidth"
+                                   : "the cores are slower (clock, or other work: --json, system)");
+}
+
 /* `doubt`: ", suspect". */
 static void judge(const json_t *plain, double n, const char *doubt, char text[TEXT_BYTES])
 {
@@ -205,17 +219,19 @@ static void say_of_mode(const json_t *rows, const json_t *row, FILE *out, const 
     const char *mode = el_json_text(row, "mode", "?"), *doubt = doubtful ? el_report_doubt(doubtful) : NULL;
     const char *simulated = el_json_is(row, "verdict", "simulated") ? "simulated " : "";
     double n = el_json_number(row, "devices");
-    char loss[TEXT_BYTES], judged[TEXT_BYTES], speedup[EL_FIGURE_BYTES], word[32] = "", why[2 * TEXT_BYTES] = "";
+    char loss[TEXT_BYTES], slower[TEXT_BYTES], judged[TEXT_BYTES], speedup[EL_FIGURE_BYTES], word[32] = "",
+                                                                                             why[2 * TEXT_BYTES] = "";
     if (doubt) snprintf(word, sizeof word, ", %s", el_report_verdict(doubtful));
     if (doubt) snprintf(why, sizeof why, " It is %s: %s.", el_report_verdict(doubtful), doubt);
     name_loss(json_object_get(row, "step"), loss);
+    name_slower(json_object_get(row, "step"), slower);
     judge(plain, n, word, judged);
     if (doubt && !*judged && !*simulated) {
         EL_ITEM(out, "%s on %.0f devices: no speed-up is stated.%s", mode, n, why);
         return;
     }
-    EL_ITEM(out, "%s on %.0f %sdevices: %s times plain single%s%s.%s", mode, n, simulated,
-            el_text_figure(el_json_number(plain, "speedup"), speedup), judged, loss, why);
+    EL_ITEM(out, "%s on %.0f %sdevices: %s times plain single%s%s.%s%s", mode, n, simulated,
+            el_text_figure(el_json_number(plain, "speedup"), speedup), judged, loss, slower, why);
     if (!*judged) *reason_p = el_json_text(plain, "reason", "they have none");
 }
 

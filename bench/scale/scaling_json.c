@@ -56,6 +56,31 @@ static double step_ms(const json_t *trial)
     return el_json_number(trial, "global_batch") / el_json_number(trial, el_at_samples_per_s) * 1e3;
 }
 
+static bool is_product(const json_t *op)
+{
+    static const char *const begins[] = {"linear_", "conv", "grouped_", "attention_"};
+    const char *name = el_json_text(op, "op", "");
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+        if (!strncmp(name, begins[i], strlen(begins[i]))) return true;
+    return false;
+}
+
+/* By how much the ops that plain single has too take longer, those that FLOPs bound and those that memory bounds. Of
+ * equal batches. */
+static void put_longer(json_t *step, const json_t *device, const json_t *plain)
+{
+    double ms[2][2] = {{0}};
+    EL_EACH(op, json_object_get(device, "ops"))
+        EL_EACH(one, el_json_at(plain, "per_device.0.ops"))
+            if (json_equal(json_object_get(op, "op"), json_object_get(one, "op")) &&
+                json_equal(json_object_get(op, "phase"), json_object_get(one, "phase"))) {
+                ms[is_product(op)][0] += el_json_number(op, "ms");
+                ms[is_product(op)][1] += el_json_number(one, "ms");
+            }
+    el_json_put_all(step, EL_KEY("products_longer_pct", 100 * (ms[1][0] / ms[1][1] - 1)),
+                    EL_KEY("others_longer_pct", 100 * (ms[0][0] / ms[0][1] - 1)));
+}
+
 /* ideal + compute + contention + exposed + idle = step. Compute and exposed: the slowest device's measured steps;
  * contention: control blocks, in proportion; idle: the rest. Without control blocks, or in older records: ideal + lost
  * = step. */
@@ -71,11 +96,13 @@ static json_t *step_of(const json_t *trial, const struct baselines *base)
     double compute = el_stats_minus(el_json_number(device, "compute_ms") - contention, ideal);
     double exposed = isnan(compute) ? NAN : el_json_number(trial, el_at_comm_exposed_ms);
     double idle = el_stats_minus(lost, compute + contention + exposed);
-    return el_json_of(EL_KEY("ideal_ms", ideal), EL_KEY("step_ms", step), EL_KEY("lost_ms", lost),
-                      EL_KEY("compute_ms", compute), EL_KEY("contention_ms", isnan(compute) ? NAN : contention),
-                      EL_KEY("exposed_ms", exposed), EL_KEY("idle_ms", idle), EL_KEY("blocks_step_ms", blocks),
-                      EL_KEY("comm_costs_ms", el_json_number(b, "exposed_step_ms")),
-                      EL_KEY("comm_costs_ci95", copy_of_array(json_object_get(b, "exposed_step_ci95"))));
+    json_t *row = el_json_of(EL_KEY("ideal_ms", ideal), EL_KEY("step_ms", step), EL_KEY("lost_ms", lost),
+                             EL_KEY("compute_ms", compute), EL_KEY("contention_ms", isnan(compute) ? NAN : contention),
+                             EL_KEY("exposed_ms", exposed), EL_KEY("idle_ms", idle), EL_KEY("blocks_step_ms", blocks),
+                             EL_KEY("comm_costs_ms", el_json_number(b, "exposed_step_ms")),
+                             EL_KEY("comm_costs_ci95", copy_of_array(json_object_get(b, "exposed_step_ci95"))));
+    if (base->weak) put_longer(row, device, base->plain);
+    return row;
 }
 
 static bool has_other_buckets(const json_t *trial, const struct baselines *base)

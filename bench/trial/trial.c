@@ -204,8 +204,7 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
     if (train->weight_decay == el_train_default_weight_decay(train->optimizer)) o->train.weight_decay = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;
-    if (train->products == EL_PRODUCTS_ONEDNN && !*el_kernels_cpu_blas((char[8]){0}, 8))
-        o->train.products = EL_PRODUCTS_AUTO;
+    if (train->products == EL_PRODUCTS_ONEDNN) o->train.products = EL_PRODUCTS_AUTO;
     const struct el_mode_option *const *options = el_mode_options();
     for (int i = 0; options[i]; i++)
         if (has_effect(train, options[i]->name)) memcpy(o->of_modes[i], trial->of_modes[i], sizeof o->of_modes[i]);

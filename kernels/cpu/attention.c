@@ -10,51 +10,52 @@
  * to dk and dv. */
 enum { ROWS = 8, COLUMNS = EL_LANES, HALF = 16, BLOCK = 64 };
 
-typedef float wide __attribute__((vector_size(64), may_alias));
-typedef float narrow __attribute__((vector_size(32), may_alias));
+typedef float vector __attribute__((vector_size(64), may_alias)); /* of HALF columns */
 
 /* A tile of c[ROWS, ...] (+)= a[ROWS, depth] b[depth, ...], `vectors` of c's columns wide; an element of a is at
- * row * a_row + column * a_column. Sums `rows` rows at a time, which fill the registers. */
-#define TILE(name, vector, rows, vectors)                                                                              \
-    name(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row, int64_t depth, int acc,       \
-         float *c, int64_t c_row)                                                                                      \
-    {                                                                                                                  \
-        for (int64_t i = 0; i < ROWS; i += rows) {                                                                     \
-            const float *from = a + i * a_row;                                                                         \
-            vector sum[rows][vectors];                                                                                 \
-            _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                     \
-                _Pragma("GCC unroll 2") for (int l = 0; l < vectors; l++) sum[r][l] =                                  \
-                    acc ? ((const vector *)(c + (i + r) * c_row))[l] : (vector){0};                                    \
-            for (int64_t k = 0; k < depth; k++) {                                                                      \
-                const vector *row = (const vector *)(b + k * b_row);                                                   \
-                _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                 \
-                    _Pragma("GCC unroll 2") for (int l = 0; l < vectors; l++) sum[r][l] +=                             \
-                    from[r * a_row + k * a_column] * row[l];                                                           \
-            }                                                                                                          \
-            _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                     \
-                _Pragma("GCC unroll 2") for (int l = 0; l < vectors; l++)((vector *)(c + (i + r) * c_row))[l] =        \
-                    sum[r][l];                                                                                         \
-        }                                                                                                              \
+ * row * a_row + column * a_column. Sums `rows` rows at a time; rows and vectors are constants that fill registers. */
+static inline __attribute__((always_inline)) void tile(const float *a, int64_t a_row, int64_t a_column, const float *b,
+                                                       int64_t b_row, int64_t depth, int acc, float *c, int64_t c_row,
+                                                       const int rows, const int vectors)
+{
+    for (int i = 0; i < ROWS; i += rows) {
+        const float *from = a + i * a_row;
+        vector sum[ROWS][2];
+        for (int r = 0; r < rows; r++)
+            for (int l = 0; l < vectors; l++)
+                sum[r][l] = acc ? ((const vector *)(c + (i + r) * c_row))[l] : (vector){0};
+        for (int64_t k = 0; k < depth; k++) {
+            const vector *row = (const vector *)(b + k * b_row);
+            for (int r = 0; r < rows; r++)
+                for (int l = 0; l < vectors; l++) sum[r][l] += from[r * a_row + k * a_column] * row[l];
+        }
+        for (int r = 0; r < rows; r++)
+            for (int l = 0; l < vectors; l++) ((vector *)(c + (i + r) * c_row))[l] = sum[r][l];
     }
+}
 
 #ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f")))
-WIDE static inline void TILE(two_wide, wide, 8, 2) WIDE static inline void TILE(one_wide, wide, 8, 1)
-
-    WIDE static void multiply_wide(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row,
-                                   int64_t depth, int64_t columns, int acc, float *c, int64_t c_row)
+__attribute__((target("avx512f"))) static void multiply_wide(const float *a, int64_t a_row, int64_t a_column,
+                                                             const float *b, int64_t b_row, int64_t depth,
+                                                             int64_t columns, int acc, float *c, int64_t c_row)
 {
     int64_t j = 0;
-    for (; j + 2 * HALF <= columns; j += 2 * HALF) two_wide(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row);
-    if (j < columns) one_wide(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row);
+    for (; j + 2 * HALF <= columns; j += 2 * HALF)
+        tile(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row, ROWS, 2);
+    if (j < columns) tile(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row, ROWS, 1);
 }
 #endif
 
-EL_VECTOR static void TILE(two_narrow, narrow, 4, 2)
+EL_VECTOR static void multiply_narrow(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row,
+                                      int64_t depth, int64_t columns, int acc, float *c, int64_t c_row)
+{
+    for (int64_t j = 0; j < columns; j += HALF)
+        tile(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row, ROWS / 2, 1);
+}
 
-    /* `columns`: a multiple of HALF. */
-    static void multiply(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row, int64_t depth,
-                         int64_t columns, int acc, float *c, int64_t c_row)
+/* `columns`: a multiple of HALF. */
+static void multiply(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row, int64_t depth,
+                     int64_t columns, int acc, float *c, int64_t c_row)
 {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f")) {
@@ -62,7 +63,7 @@ EL_VECTOR static void TILE(two_narrow, narrow, 4, 2)
         return;
     }
 #endif
-    for (int64_t j = 0; j < columns; j += HALF) two_narrow(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row);
+    multiply_narrow(a, a_row, a_column, b, b_row, depth, columns, acc, c, c_row);
 }
 
 static int64_t whole(int64_t n)

@@ -111,6 +111,14 @@ void el_machine_add_rate(struct el_machine *m, enum el_machine_rate_kind kind, c
     rate->at[1] = log(kind == EL_RATE_PRODUCT ? 1 / (1 / sides[0] + 1 / sides[1] + 1 / sides[2]) : sides[1]);
 }
 
+double el_machine_most_flops_per_s(const struct el_machine *m, const char *dtype)
+{
+    double share = 1;
+    for (int i = 0; i < m->n_rates; i++)
+        if (is_rate_of(&m->rates[i], EL_RATE_PRODUCT, one_name(dtype))) share = fmax(share, m->rates[i].of_peak_rate);
+    return share * el_machine_flops_per_s(m, dtype);
+}
+
 bool el_machine_knows_products(const struct el_machine *m, const char *dtype)
 {
     for (int i = 0; i < m->n_rates; i++)

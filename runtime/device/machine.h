@@ -56,6 +56,8 @@ extern const struct el_machine el_machine_default;
 
 /* "f32", "f64", "bf16"; else f32's. */
 double el_machine_flops_per_s(const struct el_machine *machine, const char *dtype);
+/* Of the fastest product that was measured. */
+double el_machine_most_flops_per_s(const struct el_machine *machine, const char *dtype);
 /* Adds a measured rate in FLOPs per second; needs the type's own. Dropped if there is no room. */
 void el_machine_add_rate(struct el_machine *machine, enum el_machine_rate_kind kind, const char *dtype,
                          const double sides[3], double flops_per_s);

@@ -163,6 +163,7 @@ def train(rank, name, ranks, batch, warmup, steps, image, bucket_view, mode, pre
         optimizer.step()
         times.append(1e3 * (time.perf_counter() - began))
     if ranks > 1:
+        dist.barrier()  # gloo aborts where a peer ends first
         dist.destroy_process_group()
     if rank == 0:
         print(json.dumps({"torch": torch.__version__, "step_ms": statistics.median(times[warmup:]), "param_bytes": param_bytes}))

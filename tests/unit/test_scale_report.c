@@ -108,6 +108,39 @@ static void wide_figures_stand_apart(void **state)
     json_decref(document);
 }
 
+static json_t *with_ops(json_t *trial, double products_ms, double others_ms)
+{
+    json_t *ops = json_pack("[{s:s, s:s, s:f}, {s:s, s:s, s:f}, {s:s, s:s, s:f}]", "op", "linear_forward a", "phase",
+                            "forward", "ms", products_ms, "op", "adam a", "phase", "optimizer", "ms", others_ms, "op",
+                            el_json_text(trial, "mode", "?"), "phase", "reduce", "ms", 100.0); /* of this mode alone */
+    json_object_set_new(json_array_get(json_object_get(trial, "per_device"), 0), "ops", ops);
+    json_object_set_new(trial, "slowest_member", json_integer(0));
+    return trial;
+}
+
+/* Which ops take longer beside others tells shared bandwidth from slower cores. */
+static void slower_ops_name_their_cause(void **state)
+{
+    static const struct {
+        double products_ms, others_ms;
+        const char *words;
+    } cases[] = {
+        {10.2, 3, "Matrix products take 2 % longer than in plain single, other ops 50 %: the devices share the"},
+        {12, 2.4, "Matrix products take 20 % longer than in plain single, other ops 20 %: the cores are slower"},
+        {10.2, 2.04, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *document = document_of(
+            json_pack("[o, o]", with_ops(make_single(true), 10, 2),
+                      with_ops(make_trial("ddp", 2, true, 1.7, NULL), cases[i].products_ms, cases[i].others_ms)));
+        char *text = said(el_scale_print, document);
+        assert_non_null(strstr(text, "ddp on 2 devices: 1.70 times plain single"));
+        if (cases[i].words) assert_non_null(strstr(text, cases[i].words));
+        if (!cases[i].words) assert_null(strstr(text, "longer"));
+        free(text);
+        json_decref(document);
+    }
+}
+
 /* Points of devices that share are open, and lose nothing where an interval is missing. One alone stands at its count,
  * two stand around it. */
 static void the_figure_marks_shared_counts(void **state)
@@ -122,4 +155,4 @@ static void the_figure_marks_shared_counts(void **state)
 }
 
 RUN_TESTS(NULL, NULL, shared_counts_make_no_claim, doubtful_rows_say_so, pairs_name_their_devices,
-          doubtful_modes_say_so, wide_figures_stand_apart, the_figure_marks_shared_counts)
+          doubtful_modes_say_so, wide_figures_stand_apart, slower_ops_name_their_cause, the_figure_marks_shared_counts)
