@@ -293,8 +293,8 @@ enum el_products { EL_PRODUCTS_AUTO, EL_PRODUCTS_ONEDNN, EL_PRODUCTS_MKL, EL_PRO
 /* For rows found from now on, in the whole process. Opens a library at its first use, which takes up to 0.1 s, with one
  * computing thread. Errors: EL_ERR_ABSENT: it is not found. */
 enum el_status el_kernels_cpu_products(enum el_products products);
-/* The fastest one that is there, by products of 512 x 512 x 512 (50 ms a library, tried once); oneDNN unless another one
- * is faster by 5 %. Not while rows are found. */
+/* The fastest one that is there, by products of 512 x 512 x 512 (50 ms a library, tried once); oneDNN unless another
+ * one is faster by 5 %. Not while rows are found. */
 enum el_products el_kernels_cpu_fastest(void);
 /* "MKL 2026.2, OpenBLAS 0.3.21 ...": those that are there besides oneDNN. Returns `text`. */
 const char *el_kernels_cpu_blas(char *text, size_t bytes);
