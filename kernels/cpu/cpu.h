@@ -32,6 +32,8 @@
     X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
+    X(EL_OP_CROSS_ENTROPY_PIECE, cross_entropy_piece)                                                                  \
+    X(EL_OP_CROSS_ENTROPY_JOIN, cross_entropy_join)                                                                    \
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \
     X(EL_OP_CAST, cast)                                                                                                \
