@@ -67,7 +67,7 @@ static enum el_status check_together(const struct el_trial *trial)
                        "--%s is for GPUs, and the devices are %s, which copy from any memory of the host: leave it out",
                        loading->pageable ? "non-blocking pin" : "non-blocking", trial->devices[0].backend);
     if (trial->train.products > EL_PRODUCTS_ONEDNN) {
-        if (facts.gpu || facts.simulated || trial->train.dtype != EL_F32 || trial->train.model.precision)
+        if (facts.gpu || !facts.computes || trial->train.dtype != EL_F32 || trial->train.model.precision)
             return el_fail(EL_ERR_INVALID,
                            "--products: other libraries than oneDNN are for cpu devices in f32: leave it out");
         EL_TRY(el_kernels_cpu_products(trial->train.products));

@@ -144,6 +144,7 @@ static enum el_status backward_weights(const struct el_kernel_args *args)
 static enum el_status prepare(const struct el_kernel_args *args, void **plan_p)
 {
     const struct library *library = atomic_load(&chosen);
+    if (!library) return el_fail(EL_ERR_INTERNAL, "--products: another library was chosen meanwhile");
     if (args->d[0] > INT_MAX || args->d[1] > INT_MAX || args->d[2] > INT_MAX)
         return el_fail(EL_ERR_INTERNAL, "%s: a side of a product is above %d", library->name, INT_MAX);
     memcpy(plan_p, &library, sizeof library);
