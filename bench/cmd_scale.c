@@ -85,6 +85,7 @@ static enum el_status predict(const struct el_campaign *measured, const struct e
         memmove(options.modes, options.modes + 1, sizeof options.modes[0] * (size_t)options.n_modes);
     }
     options.repeats = 1;
+    options.train.products = EL_PRODUCTS_AUTO; /* simulated devices have no library's */
     if (*options.costs) el_text_append(options.costs, sizeof options.costs, ",%s", measured->store.dir);
     el_store_path(&measured->store, options.out, "predicted");
     EL_TRY(el_campaign_begin(&campaign, EL_CMD_SCALE, &options));

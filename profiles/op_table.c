@@ -86,7 +86,7 @@ static const char *part_of(const struct el_op_info *op)
 
 static double limit_of(const struct el_op_info *op, const struct el_machine *machine)
 {
-    if (!machine || op->op_class == EL_CLASS_COMM) return 0;
+    if (!machine || op->op_class == EL_CLASS_COMM || op->op_class == EL_CLASS_HOST) return 0;
     return 1e9 * fmax(op->flops / el_machine_most_flops_per_s(machine, op->kernel.dtype),
                       op->bytes / machine->memory_bytes_per_s);
 }

@@ -196,15 +196,17 @@ static enum el_status launch(const struct el_store *store, const struct el_optio
                              int number, json_t *samples)
 {
     struct el_trial trial = *of;
+    struct el_options resolved = *options;
     char path[EL_PATH_BYTES], text[16];
     struct el_follow follow = {.gap_s = 5};
     json_t *part;
     EL_TRY(el_trial_use_mode(of, "ddp", &trial.train));
+    resolved.train.products = of->train.products; /* ranks do not try for themselves */
     snprintf(text, sizeof text, "%d", number);
     el_store_path(store, path, "launch-%d.json", number);
     el_store_path(store, follow.logs, "logs/explain-%d", number);
     EL_TRY(el_follow_launch(&follow, store, &trial, (const char *const[]){"worker", "explain", path, text, NULL},
-                            EL_CMD_EXPLAIN, options));
+                            EL_CMD_EXPLAIN, &resolved));
     if (el_runner_interrupted()) return EL_OK;
     EL_TRY(el_read_json(path, &part));
     unlink(path);

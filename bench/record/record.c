@@ -88,6 +88,7 @@ static void put_training(json_t *config, const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
     const bool cards = el_trial_backend(trial).gpu;
+    const bool own_products = el_trial_backend(trial).computes && !cards && train->dtype == EL_F32;
     const char *precision = trial->tf32 ? "tf32" : train->dtype == EL_F64 ? "f64" : NULL;
     json_t *lengths = json_pack("[I, I]", (json_int_t)trial->lengths.shortest, (json_int_t)trial->lengths.longest);
     if (!trial->lengths.longest) json_array_clear(lengths);
@@ -108,7 +109,7 @@ static void put_training(json_t *config, const struct el_trial *trial)
         EL_KEY("recompute", choice("recompute", train->model.recompute)),
         EL_KEY("zero_grad", choice("zero-grad", train->keep_grads)),
         EL_KEY("foreach", choice("foreach", (int)train->foreach)),
-        EL_KEY("products", choice("products", (int)train->products)));
+        EL_KEY("products", own_products ? choice("products", (int)train->products) : json_null()));
 }
 
 static json_t *config(const struct el_trial *trial)

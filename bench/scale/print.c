@@ -182,7 +182,7 @@ static void name_slower(const json_t *step, char text[TEXT_BYTES])
     const double products = el_json_number(step, "products_longer_pct"),
                  others = el_json_number(step, "others_longer_pct");
     text[0] = 0;
-    if (!(fmax(products, others) > CLEARLY_PCT)) return;
+    if (isnan(products + others) || !(fmax(products, others) > CLEARLY_PCT)) return;
     snprintf(text, TEXT_BYTES, " Matrix products take %.0f %% longer than in plain single, other ops %.0f %%: %s.",
              products, others,
              others > 2 * products ? "the devices share the memory's bandwidth"

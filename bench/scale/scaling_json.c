@@ -65,15 +65,16 @@ static bool is_product(const json_t *op)
     return false;
 }
 
-/* By how much the ops that plain single has too take longer, those that FLOPs bound and those that memory bounds. Of
- * equal batches. */
+/* By how much the ops that plain single has too, of the same size, take longer: those that FLOPs bound, and those that
+ * memory bounds. */
 static void put_longer(json_t *step, const json_t *device, const json_t *plain)
 {
     double ms[2][2] = {{0}};
     EL_EACH(op, json_object_get(device, "ops"))
         EL_EACH(one, el_json_at(plain, "per_device.0.ops"))
             if (json_equal(json_object_get(op, "op"), json_object_get(one, "op")) &&
-                json_equal(json_object_get(op, "phase"), json_object_get(one, "phase"))) {
+                json_equal(json_object_get(op, "phase"), json_object_get(one, "phase")) &&
+                el_json_number(op, "bytes") == el_json_number(one, "bytes")) {
                 ms[is_product(op)][0] += el_json_number(op, "ms");
                 ms[is_product(op)][1] += el_json_number(one, "ms");
             }
@@ -101,7 +102,8 @@ static json_t *step_of(const json_t *trial, const struct baselines *base)
                              EL_KEY("exposed_ms", exposed), EL_KEY("idle_ms", idle), EL_KEY("blocks_step_ms", blocks),
                              EL_KEY("comm_costs_ms", el_json_number(b, "exposed_step_ms")),
                              EL_KEY("comm_costs_ci95", copy_of_array(json_object_get(b, "exposed_step_ci95"))));
-    if (base->weak) put_longer(row, device, base->plain);
+    const char *name = el_json_text(trial, "device_names.0", "");
+    if (base->weak && !strncmp(name, "cpu:", 4)) put_longer(row, device, base->plain);
     return row;
 }
 

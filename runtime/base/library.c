@@ -65,29 +65,39 @@ static bool misses(const char *words, char name[NAME_MAX])
     return end && end - words < NAME_MAX && sprintf(name, "%.*s", (int)(end - words), words) > 0 && !strchr(name, '/');
 }
 
-static void *open_with(const char *path, char words[WORDS_BYTES], int depth)
+static void *open_with(const char *path, int scope, char words[WORDS_BYTES], int depth)
 {
     char name[NAME_MAX], last[NAME_MAX] = "", found[PATH_MAX];
     for (;;) {
-        void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        void *handle = dlopen(path, RTLD_NOW | scope);
         if (handle) return handle;
         snprintf(words, WORDS_BYTES, "%s", dlerror());
         if (depth == 0 || !misses(words, name) || strcmp(name, last) == 0 || !find(name, found)) return NULL;
-        if (!open_with(found, words, depth - 1)) return NULL;
+        if (!open_with(found, scope, words, depth - 1)) return NULL;
         strcpy(last, name);
     }
 }
 
-enum el_status el_library_open(const char *name, const char *path, void **handle_p)
+static enum el_status open_in(int scope, const char *name, const char *path, void **handle_p)
 {
     char words[WORDS_BYTES], missing[NAME_MAX];
-    void *handle = open_with(path, words, DEPTH_MAX);
+    void *handle = open_with(path, scope, words, DEPTH_MAX);
     if (!handle && misses(words, missing))
         return el_fail(EL_ERR_ABSENT, "%s: no %s: install it, by pip too, or name its folder in LD_LIBRARY_PATH", name,
                        missing);
     if (!handle) return el_fail(EL_ERR_ABSENT, "%s: %s", name, words);
     *handle_p = handle;
     return EL_OK;
+}
+
+enum el_status el_library_open(const char *name, const char *path, void **handle_p)
+{
+    return open_in(RTLD_GLOBAL, name, path, handle_p);
+}
+
+enum el_status el_library_open_apart(const char *name, const char *path, void **handle_p)
+{
+    return open_in(RTLD_LOCAL, name, path, handle_p);
 }
 
 struct search {

@@ -28,6 +28,8 @@ enum el_status el_module_table(const char *name, const char *symbol, const void 
 /* Opens `path`, with missing libraries from Python environments (pip's nvidia packages, conda): the program's own,
  * VIRTUAL_ENV, CONDA_PREFIX, the PATH's python3's, ~/.local, /usr/local. Errors: EL_ERR_ABSENT with what is missing. */
 enum el_status el_library_open(const char *name, const char *path, void **handle_p);
+/* Its symbols serve no other library: several may define the same ones. */
+enum el_status el_library_open_apart(const char *name, const char *path, void **handle_p);
 /* NVML, initialized once; use dlsym(). Threads: any. Errors: EL_ERR_ABSENT: no driver, or it fails. */
 enum el_status el_nvml_library(void **library_p);
 /* The path of an opened library by name prefix ("libcudart.so"). False: none. */

@@ -110,9 +110,12 @@ static void wide_figures_stand_apart(void **state)
 
 static json_t *with_ops(json_t *trial, double products_ms, double others_ms)
 {
-    json_t *ops = json_pack("[{s:s, s:s, s:f}, {s:s, s:s, s:f}, {s:s, s:s, s:f}]", "op", "linear_forward a", "phase",
-                            "forward", "ms", products_ms, "op", "adam a", "phase", "optimizer", "ms", others_ms, "op",
-                            el_json_text(trial, "mode", "?"), "phase", "reduce", "ms", 100.0); /* of this mode alone */
+    const int devices = (int)el_json_whole(trial, "devices");
+    json_t *ops = json_pack("[{s:s, s:s, s:f, s:i}, {s:s, s:s, s:f, s:i}, {s:s, s:s, s:f, s:i}]", "op",
+                            "linear_forward a", "phase", "forward", "ms", products_ms, "bytes", 8, "op", "adam a",
+                            "phase", "optimizer", "ms", others_ms, "bytes", 8, "op", "loss", "phase", "loss", "ms",
+                            5.0 * devices, "bytes", 8 * devices); /* the last has more to do on more devices */
+    json_object_set_new(trial, "device_names", json_pack("[s]", "cpu:0"));
     json_object_set_new(json_array_get(json_object_get(trial, "per_device"), 0), "ops", ops);
     json_object_set_new(trial, "slowest_member", json_integer(0));
     return trial;
