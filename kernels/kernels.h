@@ -311,6 +311,11 @@ enum el_status el_kernel_run(const struct el_kernel *kernel, const struct el_ker
 
 const char *el_op_name(enum el_op_kind op);
 
+/* A kernel by its name, which may be longer ("linear_forward h.0.attn"): a product of matrices, a convolution too. */
+bool el_op_multiplies(const char *name);
+/* It is, or is made of, products. */
+bool el_op_is_bound_by_flops(const char *name);
+
 enum { EL_OPERAND_SIDES = 4 };
 struct el_op_operand {
     char name[12];

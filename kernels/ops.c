@@ -22,6 +22,21 @@ const char *el_dtype_name(enum el_dtype dtype)
     return (unsigned)dtype < EL_DTYPE_COUNT ? names[dtype] : "unknown";
 }
 
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+bool el_op_multiplies(const char *name)
+{
+    return begins(name, "linear_") || begins(name, "conv") || begins(name, "grouped_");
+}
+
+bool el_op_is_bound_by_flops(const char *name)
+{
+    return el_op_multiplies(name) || begins(name, "attention_");
+}
+
 const char *el_op_name(enum el_op_kind op)
 {
     static const char *const names[EL_OP_COUNT] = {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "profiles/intervals.h"
 #include "profiles/recorder_internal.h"
 #include "runtime/device/device.h"
@@ -70,23 +71,38 @@ static const char *name_of(const struct el_op_info *op)
     return op->op_class == EL_CLASS_COPY ? "copy" : op->label;
 }
 
-static const char *part_of(const struct el_op_info *op)
+const char *el_op_part_name(enum el_op_part_kind part)
 {
-    static const struct {
-        const char *begins, *part;
-    } kernels[] = {{"linear_", "products"},     {"conv", "products"},        {"grouped_", "products"},
-                   {"attention_", "attention"}, {"embedding_", "embedding"}, {"cross_entropy", "loss"}};
-    if (op->op_class == EL_CLASS_COMM) return "communication";
-    if (op->op_class == EL_CLASS_HOST) return "data";
-    if (op->op_class == EL_CLASS_COPY || op->phase == EL_PHASE_REDUCE) return "copies"; /* also to buckets and back */
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0] && op->kernel.name; i++)
-        if (!strncmp(op->kernel.name, kernels[i].begins, strlen(kernels[i].begins))) return kernels[i].part;
-    return op->phase == EL_PHASE_OPTIMIZER ? "optimizer" : op->phase == EL_PHASE_LOSS ? "loss" : "element-wise";
+    static const char *const names[] = {
+#define EL_OP_PART_TEXT(name, text) [name] = (text),
+        EL_OP_PART_LIST(EL_OP_PART_TEXT)
+#undef EL_OP_PART_TEXT
+    };
+    return names[part];
+}
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+static enum el_op_part_kind part_of(const struct el_op_info *op)
+{
+    const char *kernel = op->kernel.name ? op->kernel.name : "";
+    if (op->op_class == EL_CLASS_COMM) return EL_OP_PART_COMM;
+    if (op->op_class == EL_CLASS_HOST) return EL_OP_PART_HOST;
+    if (op->op_class == EL_CLASS_COPY || op->phase == EL_PHASE_REDUCE) return EL_OP_PART_COPIES;
+    if (el_op_multiplies(kernel)) return EL_OP_PART_PRODUCTS;
+    if (begins(kernel, "attention_")) return EL_OP_PART_ATTENTION;
+    if (begins(kernel, "embedding_")) return EL_OP_PART_EMBEDDING;
+    return op->phase == EL_PHASE_OPTIMIZER                                 ? EL_OP_PART_OPTIMIZER
+           : op->phase == EL_PHASE_LOSS || begins(kernel, "cross_entropy") ? EL_OP_PART_LOSS
+                                                                           : EL_OP_PART_ELEMENT_WISE;
 }
 
 static double limit_of(const struct el_op_info *op, const struct el_machine *machine)
 {
-    if (!machine || op->op_class == EL_CLASS_COMM || op->op_class == EL_CLASS_HOST) return 0;
+    if (!machine || op->op_class != EL_CLASS_COMPUTE) return 0;
     return 1e9 * fmax(op->flops / el_machine_most_flops_per_s(machine, op->kernel.dtype),
                       op->bytes / machine->memory_bytes_per_s);
 }
@@ -96,7 +112,7 @@ static struct el_op_row *row_of(struct el_op_table *table, const struct el_op_in
     const char *name = name_of(op);
     for (size_t i = ROW_OF_OP; i < table->n; i++)
         if (!strcmp(table->rows[i].name, name)) return &table->rows[i];
-    table->rows[table->n] = (struct el_op_row){.name = name, .kind = EL_ROW_OP, .part = part_of(op)};
+    table->rows[table->n] = (struct el_op_row){.name = name, .kind = EL_ROW_OP};
     return &table->rows[table->n++];
 }
 
@@ -118,10 +134,11 @@ static void add_ops(struct el_op_table *table, const struct el_step_event *step,
         rows[0]->total_ns += took_ns;
         rows[0]->self_ns += took_ns;
         rows[1]->self_ns -= took_ns; /* of its runs, added below */
+        table->parts[part_of(op)].self_ns += took_ns;
+        table->parts[part_of(op)].limit_ns += limit_of(op, machine);
         for (int k = 0; k < 3; k++) {
             rows[k]->flops += op->flops;
             rows[k]->bytes += op->bytes;
-            rows[k]->limit_ns += limit_of(op, machine);
         }
     }
 }
@@ -223,6 +240,7 @@ enum el_status el_op_table_make(const struct el_recorder *recorder, int position
         if (el_profile_cycle(schedule, (int64_t)s) >= 0) enough = add_step(&table, &step, position, machine);
     }
     if (!enough) return fail_memory(&table);
+    for (size_t r = ROW_OF_STEP; r < ROW_OF_OP; r++) table.parts[EL_OP_PART_NONE].self_ns += table.rows[r].self_ns;
     drop_empty(&table);
     *table_p = table;
     return EL_OK;

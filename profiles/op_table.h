@@ -12,9 +12,12 @@
  * each op by kernel or collective. Sums over all active steps of one device. `total_ns`: the row's spans; `self_ns`:
  * the part outside lower rows: of a step what no phase covers on any stream, of a phase the gaps between its ops.
  * `memory_bytes`: allocated for an op, minus freed after it, before the device's next op; for steps and phases the sum
- * of their ops. `limit_ns`: of each compute op and copy the longer one of its FLOPs at the machine's rate of products
- * and its bytes at that of memory (Williams, Waterman, Patterson, "Roofline", 2009); operands in a cache can be faster.
- * Units: nanoseconds, bytes. Free the table before the recorder. */
+ * of their ops.
+ *
+ * Parts: what a step's ops are for; `self_ns` of EL_OP_PART_NONE: what no op covers. `limit_ns`: of each kernel the
+ * longer one of its FLOPs at the machine's rate of products and its bytes at that of memory (Williams, Waterman,
+ * Patterson, "Roofline", 2009); operands in a cache can be faster. Units: nanoseconds, bytes. Free the table before the
+ * recorder. */
 #pragma once
 
 #include "profiles/recorder.h"
@@ -36,13 +39,39 @@ enum el_op_row_kind { EL_ROW_STEP, EL_ROW_PHASE, EL_ROW_OP };
 struct el_op_row {
     const char *name; /* the recorder's, or static */
     enum el_op_row_kind kind;
-    const char *part; /* of an op: "products", "attention", "element-wise", "communication", ... */
     int64_t calls, memory_bytes;
     int64_t self_ns, total_ns;
-    double flops, bytes, limit_ns;
+    double flops, bytes;
+};
+
+/* Copies: also into buckets and out of them. */
+#define EL_OP_PART_LIST(X)                                                                                             \
+    X(EL_OP_PART_PRODUCTS, "products")                                                                                 \
+    X(EL_OP_PART_ATTENTION, "attention")                                                                               \
+    X(EL_OP_PART_ELEMENT_WISE, "element-wise")                                                                         \
+    X(EL_OP_PART_EMBEDDING, "embedding")                                                                               \
+    X(EL_OP_PART_LOSS, "loss")                                                                                         \
+    X(EL_OP_PART_OPTIMIZER, "optimizer")                                                                               \
+    X(EL_OP_PART_COPIES, "copies")                                                                                     \
+    X(EL_OP_PART_COMM, "communication")                                                                                \
+    X(EL_OP_PART_HOST, "host")                                                                                         \
+    X(EL_OP_PART_NONE, "no op")
+
+enum el_op_part_kind {
+#define EL_OP_PART_ENUM(name, text) name,
+    EL_OP_PART_LIST(EL_OP_PART_ENUM)
+#undef EL_OP_PART_ENUM
+        EL_OP_PART_COUNT
+};
+const char *el_op_part_name(enum el_op_part_kind part);
+
+struct el_op_part {
+    int64_t self_ns;
+    double limit_ns;
 };
 
 struct el_op_table {
+    struct el_op_part parts[EL_OP_PART_COUNT];
     struct el_op_row *rows; /* the step, the phases in order, the ops in order of issue */
     size_t n;
     int64_t n_steps;

@@ -16,15 +16,28 @@
 
 enum { CYCLES_MAX = 32 }; /* written as files */
 
-/* `limits`: whether the machine's rates are known. */
-static json_t *row_json(const struct el_op_row *row, bool limits)
+static json_t *row_json(const struct el_op_row *row)
 {
     static const char *const kinds[] = {[EL_ROW_STEP] = "step", [EL_ROW_PHASE] = "phase", [EL_ROW_OP] = "op"};
-    return el_json_of(EL_KEY("name", row->name), EL_KEY("kind", kinds[row->kind]), EL_KEY("part", row->part),
-                      EL_KEY("calls", row->calls), EL_KEY("self_ms", (double)row->self_ns * 1e-6),
-                      EL_KEY("total_ms", (double)row->total_ns * 1e-6), EL_KEY("memory_bytes", row->memory_bytes),
-                      EL_KEY("flops", row->flops), EL_KEY("bytes", row->bytes),
-                      EL_KEY("limit_ms", limits ? row->limit_ns * 1e-6 : NAN));
+    return el_json_of(EL_KEY("name", row->name), EL_KEY("kind", kinds[row->kind]), EL_KEY("calls", row->calls),
+                      EL_KEY("self_ms", (double)row->self_ns * 1e-6), EL_KEY("total_ms", (double)row->total_ns * 1e-6),
+                      EL_KEY("memory_bytes", row->memory_bytes), EL_KEY("flops", row->flops),
+                      EL_KEY("bytes", row->bytes));
+}
+
+/* ms per step, of the parts that took any time; limits where the machine's rates are known. */
+static json_t *parts_json(const struct el_op_table *table)
+{
+    json_t *parts = json_array();
+    for (int p = 0; p < EL_OP_PART_COUNT; p++) {
+        const double ms = (double)table->parts[p].self_ns * 1e-6 / (double)table->n_steps,
+                     limit_ms = table->parts[p].limit_ns * 1e-6 / (double)table->n_steps;
+        if (ms > 0)
+            json_array_append_new(parts,
+                                  el_json_of(EL_KEY("part", el_op_part_name((enum el_op_part_kind)p)), EL_KEY("ms", ms),
+                                             EL_KEY("limit_ms", limit_ms > 0 ? limit_ms : NAN)));
+    }
+    return parts;
 }
 
 static enum el_status add_table(const struct el_job_measurement *m, int i, const struct el_profile_schedule *schedule,
@@ -34,10 +47,11 @@ static enum el_status add_table(const struct el_job_measurement *m, int i, const
     json_t *rows = json_array();
     enum el_status status = el_op_table_make(el_job_recorder(m, i), m->open.first + i, schedule, machine, &table);
     if (status == EL_OK) {
-        for (size_t r = 0; r < table.n; r++) json_array_append_new(rows, row_json(&table.rows[r], machine));
-        json_array_append_new(tables, json_pack("{s:s, s:i, s:I, s:O}", "device", el_device_name(m->open.devices[i]),
-                                                "rank", el_layout_spot(&m->open.layout, m->open.first + i).worker,
-                                                "steps", (json_int_t)table.n_steps, "rows", rows));
+        for (size_t r = 0; r < table.n; r++) json_array_append_new(rows, row_json(&table.rows[r]));
+        json_array_append_new(tables,
+                              json_pack("{s:s, s:i, s:I, s:o, s:O}", "device", el_device_name(m->open.devices[i]),
+                                        "rank", el_layout_spot(&m->open.layout, m->open.first + i).worker, "steps",
+                                        (json_int_t)table.n_steps, "parts", parts_json(&table), "rows", rows));
         el_op_table_free(&table);
     }
     json_decref(rows);

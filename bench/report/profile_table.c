@@ -1,6 +1,5 @@
 /* The tables of --profile: by op, like torch.profiler's key_averages().table() (steps, phases, ops; sums over the
  * active steps), and by part of a step. */
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,42 +38,36 @@ static const struct el_column profile_columns[] =
                EL_SHOWN("us per call", 10, show_average), EL_FIGURE("MFLOP", 10, "flops", .scale = 1e-6),
                EL_MIB("MiB moved", 10, "bytes"), EL_MIB("MiB held", 9, "memory_bytes"));
 
-/* Where a step goes, and what the machine's rates of products and of memory would take. */
-static const struct el_column part_columns[] = EL_COLUMNS(
-    EL_TEXT("part", -14, "part", .gap = 2), EL_FIGURE("ms per step", 11, "ms"), EL_FIGURE("% of step", 11, "pct"),
-    EL_FIGURE("at the rates", 13, "limit_ms"), EL_FIGURE("% of the rates", 15, "of_limit_pct"));
-
-static json_t *part_row(const json_t *rows, const char *part, double n_steps, double step_ms)
+/* `context`: the step, in ms. */
+static void show_part(const json_t *part, const json_t *context, char *text)
 {
-    double ms = 0, limit_ms = 0;
-    EL_EACH(row, rows) {
-        if (strcmp(el_json_text(row, "part", "no op"), part) != 0) continue;
-        ms += el_json_number(row, "self_ms") / n_steps;
-        limit_ms += el_json_is(row, "kind", "op") ? el_json_number(row, "limit_ms") / n_steps : 0;
-    }
-    if (!(limit_ms > 0)) limit_ms = NAN;
-    return ms > 0 ? el_json_of(EL_KEY("part", part), EL_KEY("ms", ms), EL_KEY("pct", 100 * ms / step_ms),
-                               EL_KEY("limit_ms", limit_ms), EL_KEY("of_limit_pct", 100 * limit_ms / ms))
-                  : NULL;
+    char figure[EL_FIGURE_BYTES];
+    const double pct = 100 * el_json_number(part, "ms") / json_number_value(context);
+    snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(pct, figure));
 }
+
+static void show_reached(const json_t *part, const json_t *context, char *text)
+{
+    char figure[EL_FIGURE_BYTES];
+    const double pct = 100 * el_json_number(part, "limit_ms") / el_json_number(part, "ms");
+    (void)context;
+    snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(pct, figure));
+}
+
+static const struct el_column part_columns[] = EL_COLUMNS(
+    EL_TEXT("part", -14, "part", .gap = 2), EL_FIGURE("ms per step", 11, "ms"), EL_SHOWN("% of step", 11, show_part),
+    EL_FIGURE("at the rates", 13, "limit_ms"), EL_SHOWN("% of the rates", 15, show_reached));
 
 static void put_parts(const json_t *device, FILE *out)
 {
-    static const char *const parts[] = {"products",  "attention", "element-wise",  "embedding", "loss",
-                                        "optimizer", "copies",    "communication", "data",      "no op"};
-    const struct el_table table = {.columns = part_columns, .out = out};
-    const json_t *rows = json_object_get(device, "rows");
-    const double n_steps = el_json_number(device, "steps"),
-                 step_ms = el_json_number(json_array_get(rows, 0), "total_ms") / n_steps;
-    json_t *list = json_array();
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        json_t *row = part_row(rows, parts[i], n_steps, step_ms);
-        if (row) json_array_append_new(list, row);
-    }
+    const json_t *step = json_array_get(json_object_get(device, "rows"), 0);
+    json_t *step_ms = json_real(el_json_number(step, "total_ms") / el_json_number(device, "steps"));
+    const struct el_table table = {.columns = part_columns, .context = step_ms, .out = out};
     fprintf(out, "\n");
     el_text_line(out, "%s, by part; at the rates: FLOPs or bytes at the rates of --machine FILE",
                  el_json_text(device, "device", "?"));
-    el_table_list(&table, "", list);
+    el_table_list(&table, "", json_incref(json_object_get(device, "parts")));
+    json_decref(step_ms);
 }
 
 static int compare(const void *a, const void *b, void *column)

@@ -9,6 +9,7 @@
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
+#include "kernels/kernels.h"
 #include "runtime/modes/mode_info.h"
 
 struct baselines {
@@ -56,15 +57,6 @@ static double step_ms(const json_t *trial)
     return el_json_number(trial, "global_batch") / el_json_number(trial, el_at_samples_per_s) * 1e3;
 }
 
-static bool is_product(const json_t *op)
-{
-    static const char *const begins[] = {"linear_", "conv", "grouped_", "attention_"};
-    const char *name = el_json_text(op, "op", "");
-    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-        if (!strncmp(name, begins[i], strlen(begins[i]))) return true;
-    return false;
-}
-
 /* By how much the ops that plain single has too, of the same size, take longer: those that FLOPs bound, and those that
  * memory bounds. */
 static void put_longer(json_t *step, const json_t *device, const json_t *plain)
@@ -75,8 +67,9 @@ static void put_longer(json_t *step, const json_t *device, const json_t *plain)
             if (json_equal(json_object_get(op, "op"), json_object_get(one, "op")) &&
                 json_equal(json_object_get(op, "phase"), json_object_get(one, "phase")) &&
                 el_json_number(op, "bytes") == el_json_number(one, "bytes")) {
-                ms[is_product(op)][0] += el_json_number(op, "ms");
-                ms[is_product(op)][1] += el_json_number(one, "ms");
+                const bool of_flops = el_op_is_bound_by_flops(el_json_text(op, "op", ""));
+                ms[of_flops][0] += el_json_number(op, "ms");
+                ms[of_flops][1] += el_json_number(one, "ms");
             }
     el_json_put_all(step, EL_KEY("products_longer_pct", 100 * (ms[1][0] / ms[1][1] - 1)),
                     EL_KEY("others_longer_pct", 100 * (ms[0][0] / ms[0][1] - 1)));

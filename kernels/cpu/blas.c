@@ -180,8 +180,8 @@ const struct el_kernel *el_cpu_blas(enum el_op_kind op)
 
 enum { SIDE = 512, TRIES = 4 };
 
-/* The shortest of some runs of a product of SIDE x SIDE x SIDE; INFINITY: it fails. `p`: four matrices. */
-static double try_op(enum el_op_kind op, float *const p[4])
+/* The shortest of some runs of a product of SIDE x SIDE x SIDE; INFINITY: it fails. `p`: three matrices. */
+static double try_op(enum el_op_kind op, float *const p[3])
 {
     struct el_kernel_args args = {.d = {SIDE, SIDE, SIDE}};
     struct el_workspace workspace = {0};
@@ -203,7 +203,7 @@ static double try_op(enum el_op_kind op, float *const p[4])
     return best_ns;
 }
 
-static double try_library(enum el_products products, float *const p[4])
+static double try_library(enum el_products products, float *const p[3])
 {
     if (el_kernels_cpu_products(products) != EL_OK) return (double)INFINITY;
     return try_op(EL_OP_LINEAR_FORWARD, p) + try_op(EL_OP_LINEAR_BACKWARD_DATA, p) +
@@ -216,13 +216,13 @@ static void find_fastest(void)
 {
     static const double CLEARLY = 0.95; /* what stands is not left for noise */
     const struct library *before = atomic_load(&chosen);
-    float *values = aligned_alloc(64, (size_t)3 * SIDE * SIDE * sizeof *values), *p[4];
+    float *values = aligned_alloc(64, (size_t)3 * SIDE * SIDE * sizeof *values), *p[3];
     if (!values || !*el_kernels_cpu_blas((char[TEXT_BYTES]){0}, TEXT_BYTES)) {
         free(values);
         return;
     }
     for (int i = 0; i < 3 * SIDE * SIDE; i++) values[i] = (float)(i % 7) / 8;
-    for (int i = 0; i < 4; i++) p[i] = values + (size_t)(i % 3) * SIDE * SIDE;
+    for (int i = 0; i < 3; i++) p[i] = values + (size_t)i * SIDE * SIDE;
     double best_ns = el_kernels_cpu_missing() ? (double)INFINITY : CLEARLY * try_library(EL_PRODUCTS_ONEDNN, p);
     for (int l = EL_PRODUCTS_ONEDNN + 1; l < N_LIBRARIES; l++) {
         const double ns = try_library((enum el_products)l, p);

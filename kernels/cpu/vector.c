@@ -113,11 +113,7 @@ enum { SQUARE = 16 };
 
 typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t eight_masks __attribute__((vector_size(32)));
-#ifdef __clang__
-#define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define PICK(a, b, ...) __builtin_shuffle(a, b, (eight_masks){__VA_ARGS__})
-#endif
+#define PICK(a, b, ...) EL_SHUFFLE(eight_masks, a, b, __VA_ARGS__)
 
 /* Eight rows of eight: first pairs of rows, then of pairs, then of quads. */
 static inline __attribute__((always_inline)) void transpose_eight(const float *x, int64_t x_stride, eight y[8])

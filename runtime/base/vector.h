@@ -11,6 +11,14 @@
 #define EL_VECTOR
 #endif
 
+/* Elements of vectors a and b (numbered on from a's) in a new order; `places`: a vector type of integers as wide as
+ * theirs. GCC has clang's builtin from 12 on. */
+#ifdef __clang__
+#define EL_SHUFFLE(places, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define EL_SHUFFLE(places, a, b, ...) __builtin_shuffle(a, b, (places){__VA_ARGS__})
+#endif
+
 /* The iterations of the next loop are independent, even if pointers are equal. */
 #ifdef __clang__
 #define EL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")

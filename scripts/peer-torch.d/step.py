@@ -9,6 +9,7 @@ usage: step.py MODEL RANKS BATCH WARMUP STEPS IMAGE on|off MODE f32|bf16    BATC
 DDP's gradients are views of its buckets; MODE: single, ddp, tp (parallelize_module, Megatron's columns and rows) or zero3 (fully_shard, a unit
 per block)
 """
+import contextlib
 import json
 import os
 import socket
@@ -120,6 +121,15 @@ def make(name, batch, image):
     return nn.Sequential(*layers), lambda: (torch.randn(batch, FEATURES), torch.randint(CLASSES, (batch,)))
 
 
+def cut_loss(mode):
+    """The loss over logits whose classes are cut."""
+    if mode != "tp":
+        return contextlib.nullcontext()
+    from torch.distributed.tensor.parallel import loss_parallel
+
+    return loss_parallel()
+
+
 def spread(model, mode, ranks, bucket_view):
     """The model on all ranks."""
     if mode == "ddp":
@@ -131,11 +141,16 @@ def spread(model, mode, ranks, bucket_view):
         for block in model.blocks:
             fully_shard(block, mesh=mesh)
         return fully_shard(model, mesh=mesh)
+    from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
     for block in model.blocks:
         columns, rows = dict.fromkeys(("q", "k", "v", "fc"), ColwiseParallel()), dict.fromkeys(("proj", "out"), RowwiseParallel())
         parallelize_module(block, mesh, columns | rows)
+    # The vocabulary is cut too, as evenload cuts it: embedding, head and loss.
+    head = ColwiseParallel(output_layouts=Shard(-1), use_local_output=False)
+    parallelize_module(model, mesh, {"wte": RowwiseParallel(input_layouts=Replicate()), "head": head})
+    model.head.weight = model.wte.weight
     return model
 
 
@@ -157,9 +172,9 @@ def train(rank, name, ranks, batch, warmup, steps, image, bucket_view, mode, pre
         began = time.perf_counter()
         inputs, labels = batches[i % BATCHES]
         optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+        with cut_loss(mode), torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             loss = F.cross_entropy(model(inputs), labels)
-        loss.backward()
+            loss.backward()
         optimizer.step()
         times.append(1e3 * (time.perf_counter() - began))
     if ranks > 1:

@@ -79,9 +79,10 @@ for rank, device in enumerate(p["devices"]):
         assert rows[name]["calls"] == len(of(name)) and abs(rows[name]["total_ms"] - sum(of(name))) < 1e-4, (name, rows[name])
         assert rows[name]["self_ms"] == rows[name]["total_ms"] and rows[name]["flops"] > 0
     assert rows["all_reduce"]["calls"] == len(of("ncclDevKernel_AllReduce"))
-    # Parts are of ops alone; without --machine no rate is known.
-    assert all((r["part"] is None) == (r["kind"] != "op") and r["limit_ms"] is None for r in device["rows"])
-    assert (rows["linear_forward"]["part"], rows["all_reduce"]["part"]) == ("products", "communication")
+    # Parts add up to the ops; without --machine no rate is known.
+    parts = {p["part"]: p["ms"] for p in device["parts"]}
+    assert abs(2 * parts["products"] - sum(r["self_ms"] for n, r in rows.items() if n.startswith("linear_"))) < 1e-6, parts
+    assert abs(2 * parts["communication"] - rows["all_reduce"]["self_ms"]) < 1e-6 and all(p["limit_ms"] is None for p in device["parts"])
     step = rows["ProfilerStep*"]
     assert step["calls"] == 2 and step["self_ms"] < step["total_ms"] and abs(step["total_ms"] - sum(of("ProfilerStep#3") + of("ProfilerStep#4"))) < 1e-4
 .

@@ -13,11 +13,7 @@ enum { BLOCK = 128, BLOCK_STRIDE = BLOCK + 16, FEW = 32, SQUARE = 16, QUAD = 4 }
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t places __attribute__((vector_size(16)));
 
-#ifdef __clang__
-#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (places){__VA_ARGS__})
-#endif
+#define SHUFFLE(a, b, ...) EL_SHUFFLE(places, a, b, __VA_ARGS__)
 
 static inline void transpose_quad(const float *x, int64_t stride, float *y)
 {
