@@ -1,5 +1,6 @@
 /* Fast causal attention, head by head, in scratch that fits the core's cache. Zeros pad sides to whole tiles; columns
- * that no row of a tile sees are skipped. */
+ * that no row of a tile sees are skipped. All products are of words: f32 values, or, in bf16 on a processor that
+ * multiplies pairs of bf16, two values that follow each other along what is summed. */
 #include <math.h>
 #include <string.h>
 
@@ -12,58 +13,119 @@ enum { ROWS = 8, COLUMNS = EL_LANES, HALF = 16, BLOCK = 64 };
 
 typedef float vector __attribute__((vector_size(64), may_alias)); /* of HALF columns */
 
-/* A tile of c[ROWS, ...] (+)= a[ROWS, depth] b[depth, ...], `vectors` of c's columns wide; an element of a is at
- * row * a_row + column * a_column. Sums `rows` rows at a time; rows and vectors are constants that fill registers. */
-static inline __attribute__((always_inline)) void tile(const float *a, int64_t a_row, int64_t a_column, const float *b,
-                                                       int64_t b_row, int64_t depth, int acc, float *c, int64_t c_row,
-                                                       const int rows, const int vectors)
-{
-    for (int i = 0; i < ROWS; i += rows) {
-        const float *from = a + i * a_row;
-        vector sum[ROWS][2];
-        for (int r = 0; r < rows; r++)
-            for (int l = 0; l < vectors; l++)
-                sum[r][l] = acc ? ((const vector *)(c + (i + r) * c_row))[l] : (vector){0};
-        for (int64_t k = 0; k < depth; k++) {
-            const vector *row = (const vector *)(b + k * b_row);
-            for (int r = 0; r < rows; r++)
-                for (int l = 0; l < vectors; l++) sum[r][l] += from[r * a_row + k * a_column] * row[l];
-        }
-        for (int r = 0; r < rows; r++)
-            for (int l = 0; l < vectors; l++) ((vector *)(c + (i + r) * c_row))[l] = sum[r][l];
+/* c[ROWS, columns] = factor (c (0 without acc) + a[ROWS, depth] b[depth, columns]), depth in words; a word of a is at
+ * row * a_row + column * a_column. `columns`: a multiple of HALF. */
+struct product {
+    const float *a, *b;
+    int64_t a_row, a_column, b_row, depth, columns;
+    int acc;
+    float factor, *c;
+    int64_t c_row;
+};
+
+/* HALF or 2 HALF columns from j on, `rows` rows at a time; rows and vectors are constants that fill registers. */
+#define TILE(ADD)                                                                                                      \
+    for (int i = 0; i < ROWS; i += rows) {                                                                             \
+        const float *from = o->a + i * o->a_row;                                                                       \
+        float *to = o->c + i * o->c_row + j;                                                                           \
+        vector sum[ROWS][2];                                                                                           \
+        for (int r = 0; r < rows; r++)                                                                                 \
+            for (int l = 0; l < vectors; l++)                                                                          \
+                sum[r][l] = o->acc ? ((const vector *)(to + r * o->c_row))[l] : (vector){0};                           \
+        for (int64_t k = 0; k < o->depth; k++) {                                                                       \
+            const vector *row = (const vector *)(o->b + k * o->b_row + j);                                             \
+            for (int r = 0; r < rows; r++)                                                                             \
+                for (int l = 0; l < vectors; l++) ADD(sum[r][l], from[r * o->a_row + k * o->a_column], row[l]);        \
+        }                                                                                                              \
+        for (int r = 0; r < rows; r++)                                                                                 \
+            for (int l = 0; l < vectors; l++) ((vector *)(to + r * o->c_row))[l] = sum[r][l] * o->factor;              \
     }
+
+#define ADD_VALUES(sum, word, words) ((sum) += (word) * (words))
+
+static inline __attribute__((always_inline)) void tile(const struct product *o, int64_t j, const int rows,
+                                                       const int vectors)
+{
+    TILE(ADD_VALUES)
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx512f"))) static void multiply_wide(const float *a, int64_t a_row, int64_t a_column,
-                                                             const float *b, int64_t b_row, int64_t depth,
-                                                             int64_t columns, int acc, float *c, int64_t c_row)
+#if defined __x86_64__ && defined __GNUC__
+#include <immintrin.h>
+
+#define PAIRS "avx512f,avx512bw,avx512bf16"
+#define ADD_PAIRS(sum, word, words)                                                                                    \
+    ((sum) = (vector)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_ps(word), (__m512bh)(words)))
+
+__attribute__((target(PAIRS))) static inline __attribute__((always_inline)) void
+tile_of_pairs(const struct product *o, int64_t j, const int rows, const int vectors)
+{
+    TILE(ADD_PAIRS)
+}
+
+__attribute__((target(PAIRS))) static void multiply_pairs(const struct product *o)
 {
     int64_t j = 0;
-    for (; j + 2 * HALF <= columns; j += 2 * HALF)
-        tile(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row, ROWS, 2);
-    if (j < columns) tile(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row, ROWS, 1);
-}
-#endif
-
-EL_VECTOR static void multiply_narrow(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row,
-                                      int64_t depth, int64_t columns, int acc, float *c, int64_t c_row)
-{
-    for (int64_t j = 0; j < columns; j += HALF)
-        tile(a, a_row, a_column, b + j, b_row, depth, acc, c + j, c_row, ROWS / 2, 1);
+    for (; j + 2 * HALF <= o->columns; j += 2 * HALF) tile_of_pairs(o, j, ROWS, 2);
+    if (j < o->columns) tile_of_pairs(o, j, ROWS, 1);
 }
 
-/* `columns`: a multiple of HALF. */
-static void multiply(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row, int64_t depth,
-                     int64_t columns, int acc, float *c, int64_t c_row)
+__attribute__((target("avx512f"))) static void multiply_wide(const struct product *o)
 {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f")) {
-        multiply_wide(a, a_row, a_column, b, b_row, depth, columns, acc, c, c_row);
-        return;
+    int64_t j = 0;
+    for (; j + 2 * HALF <= o->columns; j += 2 * HALF) tile(o, j, ROWS, 2);
+    if (j < o->columns) tile(o, j, ROWS, 1);
+}
+
+/* Pairs of two rows' values, in bf16; n is a multiple of HALF. */
+__attribute__((target(PAIRS))) static void pair_rows(const float *upper, const float *lower, int64_t n, float *pairs)
+{
+    const __m512i alternate = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
+                                               6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    for (int64_t j = 0; j < n; j += HALF) {
+        const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(lower + j), _mm512_loadu_ps(upper + j));
+        _mm512_storeu_si512(pairs + j, _mm512_permutexvar_epi16(alternate, both));
     }
+}
+
+static bool has_wide(void)
+{
+    return __builtin_cpu_supports("avx512f");
+}
+
+static bool has_pairs(void)
+{
+    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw");
+}
+#else
+static void multiply_pairs(const struct product *o)
+{
+    (void)o;
+}
+
+static void multiply_wide(const struct product *o)
+{
+    (void)o;
+}
+
+static void pair_rows(const float *upper, const float *lower, int64_t n, float *pairs)
+{
+    (void)upper, (void)lower, (void)n, (void)pairs;
+}
+
+static bool has_wide(void)
+{
+    return false;
+}
+
+static bool has_pairs(void)
+{
+    return false;
+}
 #endif
-    multiply_narrow(a, a_row, a_column, b, b_row, depth, columns, acc, c, c_row);
+
+EL_VECTOR static void multiply_narrow(const struct product *o)
+{
+    for (int64_t j = 0; j < o->columns; j += HALF) tile(o, j, ROWS / 2, 1);
 }
 
 static int64_t whole(int64_t n)
@@ -71,14 +133,17 @@ static int64_t whole(int64_t n)
     return (n + COLUMNS - 1) / COLUMNS * COLUMNS;
 }
 
-/* One head's sizes and scratch; T, S: t and s rounded up. */
+/* One head's sizes and scratch; T, S: t and s rounded up. With pairs, planes [T, S] of bf16 fill their first half,
+ * along S in pairs; the second half has the same values in pairs along T. */
 struct head {
     int64_t t, s, T, S;
-    size_t width;                    /* of an operand's value, in bytes */
-    float *q, *k, *v, *dy, *dk, *dv; /* [T, S]; q is divided by sqrt(s) */
+    size_t width; /* of an operand's value, in bytes */
+    bool pairs;
+    float root;                      /* 1 / sqrt(s) */
+    float *q, *k, *v, *dy, *dk, *dv; /* [T, S] */
     float *keys, *values;            /* [S, T]: k and v transposed */
-    float *p, *ds;                   /* [BLOCK, T]: shares, and the gradients of the scores */
-    float *out;                      /* [ROWS, S] */
+    float *p, *ds; /* [BLOCK, T]: shares, and the gradients of the scores; with pairs see rows_of and in_pairs */
+    float *out;    /* [ROWS, S] */
 };
 
 static int64_t lay_out(struct head *head, int backward, int64_t t, int64_t s, float *next)
@@ -110,8 +175,13 @@ static enum el_status workspace(const struct el_kernel_args *args, int backward,
 
 static struct head make_head(const struct el_kernel_args *args, int backward, size_t width)
 {
-    struct head head = {
-        .t = args->d[1], .s = args->d[3], .T = whole(args->d[1]), .S = whole(args->d[3]), .width = width};
+    struct head head = {.t = args->d[1],
+                        .s = args->d[3],
+                        .T = whole(args->d[1]),
+                        .S = whole(args->d[3]),
+                        .width = width,
+                        .pairs = width == sizeof(uint16_t) && has_pairs(),
+                        .root = 1 / sqrtf((float)args->d[3])};
     lay_out(&head, backward, head.T, head.S, args->workspace);
     return head;
 }
@@ -126,15 +196,52 @@ static void *at(const struct head *head, const void *x, int64_t i)
     return (char *)x + (size_t)i * head->width;
 }
 
-static void bring(const struct head *head, const void *x, int64_t stride, float factor, float *y)
+/* Of n values that are summed. */
+static int64_t words(const struct head *head, int64_t n)
+{
+    return head->pairs ? (n + 1) / 2 : n;
+}
+
+static void multiply(const struct head *head, struct product o)
+{
+    o.depth = words(head, o.depth);
+    if (head->pairs)
+        multiply_pairs(&o);
+    else if (has_wide())
+        multiply_wide(&o);
+    else
+        multiply_narrow(&o);
+}
+
+static void bring(const struct head *head, const void *x, int64_t stride, float *y)
 {
     if (head->T > head->t || head->S > head->s) memset(y, 0, (size_t)(head->T * head->S) * sizeof *y);
     for (int64_t i = 0; i < head->t; i++) {
-        if (head->width == sizeof(float))
-            scale_row(at(head, x, i * stride), head->s, factor, y + i * head->S);
+        if (head->width == sizeof(float) || head->pairs)
+            memcpy(y + i * words(head, head->S), at(head, x, i * stride), (size_t)head->s * head->width);
         else
-            el_vector_widen(at(head, x, i * stride), head->s, factor, 0, y + i * head->S);
+            el_vector_widen(at(head, x, i * stride), head->s, 1, 0, y + i * head->S);
     }
+}
+
+EL_VECTOR static void pair_halves(const uint16_t *restrict upper, const uint16_t *restrict lower, int64_t n,
+                                  uint32_t *restrict pairs)
+{
+    for (int64_t j = 0; j < n; j++) pairs[j] = upper[j] | (uint32_t)lower[j] << 16;
+}
+
+/* The plane x for products that sum over T. */
+static float *down(const struct head *head, float *x)
+{
+    return head->pairs ? x + head->T * head->S / 2 : x;
+}
+
+static void bring_down(const struct head *head, float *x)
+{
+    const uint16_t *halves = (const uint16_t *)x;
+    uint32_t *pairs = (uint32_t *)down(head, x);
+    for (int64_t i = 0; head->pairs && i < head->T; i += 2)
+        pair_halves(halves + i * head->S, halves + (i + 1) * head->S, head->S, pairs + i / 2 * head->S);
 }
 
 static void give_row(const struct head *head, const float *x, float factor, void *y)
@@ -147,10 +254,33 @@ static void give_row(const struct head *head, const float *x, float factor, void
 
 static void bring_qkv(const struct head *head, const void *qkv, int64_t width)
 {
-    bring(head, qkv, 3 * width, 1 / sqrtf((float)head->s), head->q);
-    bring(head, at(head, qkv, width), 3 * width, 1, head->k);
-    bring(head, at(head, qkv, 2 * width), 3 * width, 1, head->v);
-    el_vector_transpose_bias(head->k, NULL, head->S, head->T, 0, head->keys);
+    bring(head, qkv, 3 * width, head->q);
+    bring(head, at(head, qkv, width), 3 * width, head->k);
+    bring(head, at(head, qkv, 2 * width), 3 * width, head->v);
+    el_vector_transpose(head->k, words(head, head->S), head->T, head->keys);
+}
+
+/* ROWS rows of p or ds in f32, from row i of the block on; with pairs all blocks' rows are in one place. */
+static float *rows_of(const struct head *head, float *strip, int64_t i)
+{
+    return strip + (head->pairs ? BLOCK / 2 : i) * head->T;
+}
+
+/* These rows in words for products that sum over columns. */
+static const float *across(const struct head *head, float *rows, int64_t columns)
+{
+    float *words = rows + ROWS * head->T;
+    if (!head->pairs) return rows;
+    for (int64_t r = 0; r < ROWS; r++)
+        el_vector_narrow(rows + r * head->T, columns, 1, 0, (uint16_t *)(words + r * head->T / 2));
+    return words;
+}
+
+/* These rows, from row i of the block on, in words for products that sum over rows. */
+static void keep_down(const struct head *head, const float *rows, int64_t i, int64_t columns, float *strip)
+{
+    for (int64_t r = 0; head->pairs && r < ROWS; r += 2)
+        pair_rows(rows + r * head->T, rows + (r + 1) * head->T, columns, strip + (i + r) / 2 * head->T);
 }
 
 /* The columns that some of the rows i and on see, in halves of tiles. */
@@ -159,11 +289,41 @@ static int64_t seen(int64_t i)
     return (i + ROWS + HALF - 1) / HALF * HALF;
 }
 
+/* Rows i and on of a times the transposed plane b, into `to`. */
+static void multiply_rows(const struct head *head, const float *a, const float *b, int64_t i, float factor, float *to)
+{
+    multiply(head, (struct product){.a = a + i * words(head, head->S),
+                                    .a_row = words(head, head->S),
+                                    .a_column = 1,
+                                    .b = b,
+                                    .b_row = head->T,
+                                    .depth = head->s,
+                                    .columns = seen(i),
+                                    .factor = factor,
+                                    .c = to,
+                                    .c_row = head->T});
+}
+
+/* out = rows i and on of p or ds times a plane. */
+static void multiply_plane(const struct head *head, float *rows, int64_t i, float *plane)
+{
+    multiply(head, (struct product){.a = across(head, rows, seen(i)),
+                                    .a_row = words(head, head->T),
+                                    .a_column = 1,
+                                    .b = down(head, plane),
+                                    .b_row = head->S,
+                                    .depth = i + ROWS,
+                                    .columns = head->S,
+                                    .factor = 1,
+                                    .c = head->out,
+                                    .c_row = head->S});
+}
+
 /* The scores of rows i and on, into `to`; invisible columns become -inf. Returns the number of columns done. */
 static int64_t score(const struct head *head, int64_t i, float *to)
 {
     const int64_t columns = whole(i + ROWS);
-    multiply(head->q + i * head->S, head->S, 1, head->keys, head->T, head->s, seen(i), 0, to, head->T);
+    multiply_rows(head, head->q, head->keys, i, head->root, to);
     for (int64_t r = 0; r < ROWS && i + r < head->t; r++)
         for (int64_t j = i + r + 1; j < columns; j++) to[r * head->T + j] = -INFINITY;
     return columns;
@@ -171,7 +331,7 @@ static int64_t score(const struct head *head, int64_t i, float *to)
 
 static void attend(const struct head *head, int64_t i, void *y, int64_t stride, float *saved)
 {
-    float *p = head->p, per_sum[ROWS];
+    float *p = rows_of(head, head->p, 0), per_sum[ROWS];
     const int64_t rows = head->t - i < ROWS ? head->t - i : ROWS, columns = score(head, i, p);
     for (int64_t r = 0; r < rows; r++) {
         const float largest = el_vector_largest(p + r * head->T, columns);
@@ -179,7 +339,7 @@ static void attend(const struct head *head, int64_t i, void *y, int64_t stride, 
         per_sum[r] = (float)(1 / sum);
         saved[i + r] = (float)((double)largest + log(sum));
     }
-    multiply(p, head->T, 1, head->v, head->S, i + ROWS, head->S, 0, head->out, head->S);
+    multiply_plane(head, p, i, head->v);
     for (int64_t r = 0; r < rows; r++)
         give_row(head, head->out + r * head->S, per_sum[r], at(head, y, (i + r) * stride));
 }
@@ -193,6 +353,7 @@ static enum el_status forward(const struct el_kernel_args *args, size_t width)
     const struct head head = make_head(args, 0, width);
     for (int64_t n = 0; n < b * h; n++) {
         bring_qkv(&head, at(&head, qkv, n / h * t * 3 * h * s + n % h * s), h * s);
+        bring_down(&head, head.v);
         for (int64_t i = 0; i < t; i += ROWS)
             attend(&head, i, at(&head, y, n / h * t * h * s + n % h * s), h * s, saved + n * t);
     }
@@ -209,29 +370,41 @@ EL_VECTOR static void through_softmax(const float *restrict p, int64_t n, float 
     for (int64_t i = 0; i < n; i++) ds[i] = p[i] * (ds[i] - mean);
 }
 
-static void give_q(const struct head *head, int64_t i, const float *saved, float *p, float *ds, void *dq,
-                   int64_t stride)
+/* Of rows i0 + i and on, where i0 is the block's first. */
+static void give_q(const struct head *head, int64_t i0, int64_t i, const float *saved, void *dq, int64_t stride)
 {
-    const int64_t rows = head->t - i < ROWS ? head->t - i : ROWS, columns = score(head, i, p);
-    multiply(head->dy + i * head->S, head->S, 1, head->values, head->T, head->s, seen(i), 0, ds, head->T);
+    float *p = rows_of(head, head->p, i), *ds = rows_of(head, head->ds, i);
+    const int64_t first = i0 + i, rows = head->t - first < ROWS ? head->t - first : ROWS;
+    const int64_t columns = score(head, first, p);
+    multiply_rows(head, head->dy, head->values, first, 1, ds);
     for (int64_t r = 0; r < rows; r++) {
-        for (int64_t j = seen(i); j < columns; j++) ds[r * head->T + j] = 0;
-        el_vector_exp_sum(p + r * head->T, columns, saved[i + r], p + r * head->T);
+        for (int64_t j = seen(first); j < columns; j++) ds[r * head->T + j] = 0;
+        el_vector_exp_sum(p + r * head->T, columns, saved[first + r], p + r * head->T);
         through_softmax(p + r * head->T, columns, ds + r * head->T);
     }
-    multiply(ds, head->T, 1, head->k, head->S, i + ROWS, head->S, 0, head->out, head->S);
+    keep_down(head, p, i, columns, head->p);
+    keep_down(head, ds, i, columns, head->ds);
+    multiply_plane(head, ds, first, head->k);
     for (int64_t r = 0; r < rows; r++)
-        give_row(head, head->out + r * head->S, 1 / sqrtf((float)head->s), at(head, dq, (i + r) * stride));
+        give_row(head, head->out + r * head->S, head->root, at(head, dq, (first + r) * stride));
 }
 
-static void give_k_and_v(const struct head *head, int64_t i0, int64_t end)
+/* dk or dv (+)= the transpose of the block's rows of ds or p, times q or dy. */
+static void add_block(const struct head *head, const float *strip, float *plane, int64_t i0, int64_t end, float *to)
 {
     for (int64_t j = 0; j < end; j += ROWS) {
-        const int64_t from = j > i0 ? j : i0, place = (from - i0) * head->T + j;
-        multiply(head->ds + place, 1, head->T, head->q + from * head->S, head->S, end - from, head->S, j < i0,
-                 head->dk + j * head->S, head->S);
-        multiply(head->p + place, 1, head->T, head->dy + from * head->S, head->S, end - from, head->S, j < i0,
-                 head->dv + j * head->S, head->S);
+        const int64_t from = j > i0 ? j : i0;
+        multiply(head, (struct product){.a = strip + words(head, from - i0) * head->T + j,
+                                        .a_row = 1,
+                                        .a_column = head->T,
+                                        .b = down(head, plane) + words(head, from) * head->S,
+                                        .b_row = head->S,
+                                        .depth = end - from,
+                                        .columns = head->S,
+                                        .acc = j < i0,
+                                        .factor = 1,
+                                        .c = to + j * head->S,
+                                        .c_row = head->S});
     }
 }
 
@@ -239,12 +412,12 @@ static void head_backward(const struct head *head, const float *saved, void *dqk
 {
     for (int64_t i0 = 0, end; i0 < head->t; i0 = end) {
         end = i0 + BLOCK < head->T ? i0 + BLOCK : head->T;
-        for (int64_t i = i0; i < end; i += ROWS)
-            give_q(head, i, saved, head->p + (i - i0) * head->T, head->ds + (i - i0) * head->T, dqkv, 3 * width);
-        give_k_and_v(head, i0, end);
+        for (int64_t i = 0; i0 + i < end; i += ROWS) give_q(head, i0, i, saved, dqkv, 3 * width);
+        add_block(head, head->ds, head->q, i0, end, head->dk);
+        add_block(head, head->p, head->dy, i0, end, head->dv);
     }
     for (int64_t i = 0; i < head->t; i++) {
-        give_row(head, head->dk + i * head->S, 1, at(head, dqkv, (3 * i + 1) * width));
+        give_row(head, head->dk + i * head->S, head->root, at(head, dqkv, (3 * i + 1) * width));
         give_row(head, head->dv + i * head->S, 1, at(head, dqkv, (3 * i + 2) * width));
     }
 }
@@ -259,8 +432,11 @@ static enum el_status backward(const struct el_kernel_args *args, size_t width)
     for (int64_t n = 0; n < b * h; n++) {
         const int64_t first = n / h * t * h * s;
         bring_qkv(&head, at(&head, qkv, 3 * first + n % h * s), h * s);
-        bring(&head, at(&head, dy, first + n % h * s), h * s, 1, head.dy);
-        el_vector_transpose_bias(head.v, NULL, head.S, head.T, 0, head.values);
+        bring(&head, at(&head, dy, first + n % h * s), h * s, head.dy);
+        el_vector_transpose(head.v, words(&head, head.S), head.T, head.values);
+        bring_down(&head, head.q);
+        bring_down(&head, head.k);
+        bring_down(&head, head.dy);
         head_backward(&head, saved + n * t, at(&head, dqkv, 3 * first + n % h * s), h * s);
     }
     return EL_OK;

@@ -82,6 +82,9 @@ void el_vector_add_bf16(const uint16_t *restrict x, int64_t n, uint16_t *restric
 void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float *y);
 void el_vector_sum_rows_bf16(const uint16_t *x, int64_t rows, int64_t n, int acc, float *y);
 
+/* y[rows, n] = the transpose of x[n, rows], which keeps all bits; rows and n are multiples of 8. */
+void el_vector_transpose(const float *x, int64_t rows, int64_t n, float *y);
+
 /* y[rows, n] = the transpose of x[n, rows] + bias[n] (NULL: none), then max(., 0) with `relu`. */
 void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, int64_t n, int relu, float *y);
 

@@ -135,6 +135,16 @@ static inline __attribute__((always_inline)) void transpose_eight(const float *x
     }
 }
 
+EL_VECTOR void el_vector_transpose(const float *x, int64_t rows, int64_t n, float *y)
+{
+    eight out[8];
+    for (int64_t r = 0; r < rows; r += 8)
+        for (int64_t j = 0; j < n; j += 8) {
+            transpose_eight(x + j * rows + r, rows, out);
+            for (int i = 0; i < 8; i++) *(eight *)(y + (r + i) * n + j) = out[i];
+        }
+}
+
 EL_VECTOR static void transpose_square(const float *x, const float *bias, int64_t x_stride, int64_t y_stride,
                                        float least, float *restrict y)
 {
