@@ -81,7 +81,7 @@ one_file_one_row() {
 @test "an algorithm of a collective is played, as the page has it" {
     local file flags=(-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-parameter -Werror -I. -I"$ROOT")
     [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "the plain build does it"
-    [[ -e $EVENLOAD_BUILD/tests/unit/test_rounds ]] || skip "the tests are not built: no cmocka"
+    [[ -e $EVENLOAD_BUILD/tests/unit/test_kernels ]] || skip "the tests are not built: no cmocka"
     mkdir tests && cp -a "$ROOT/bench" "$ROOT/runtime" . && cp -a "$ROOT/tests/unit" tests
     patch -p1 -F0 --no-backup-if-mismatch <"$BATS_FILE_TMPDIR/3.patch"
     for file in runtime/comm/{rounds,verbs}.c; do cc "${flags[@]}" -c "$file"; done
@@ -104,7 +104,7 @@ one_file_one_row() {
 
 @test "a node that communicates is one file and one name, and sums over its group" {
     [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "the plain build does it"
-    [[ -e $EVENLOAD_BUILD/tests/unit/test_rounds ]] || skip "the tests are not built: no cmocka"
+    [[ -e $EVENLOAD_BUILD/tests/unit/test_kernels ]] || skip "the tests are not built: no cmocka"
     one_file_one_row 5 runtime/graph/node_sum_over.c runtime/graph/graph.h
     mkdir tests && cp -a "$ROOT/runtime" "$ROOT/kernels" . && cp -a "$ROOT/tests/unit" tests
     patch -p1 -F0 --no-backup-if-mismatch <"$BATS_FILE_TMPDIR/5.patch"
