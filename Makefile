@@ -276,7 +276,7 @@ KERNEL_OPT := $(if $(filter address thread,$(SAN)),-O1,-O3)
 $(BUILD)/kernels/reference/%.o: EXTRA += $(KERNEL_OPT) -ffp-contract=off
 $(BUILD)/kernels/cpu/%.o: EXTRA += $(KERNEL_OPT) -fno-math-errno -fno-trapping-math
 # Products and polynomials (exp) gain from contraction; what memory bounds does not.
-$(patsubst %,$(BUILD)/kernels/cpu/%.o,attention elementwise layer_norm vector): EXTRA += -ffp-contract=fast
+$(patsubst %,$(BUILD)/kernels/cpu/%.o,attention elementwise layer_norm tiles vector): EXTRA += -ffp-contract=fast
 $(BUILD)/kernels/bf16.o $(BUILD)/runtime/comm/combine.o $(BUILD)/runtime/state/state.o $(BUILD)/runtime/data/bitmap.o: EXTRA += $(KERNEL_OPT)
 ifeq ($(SAN),address)
 # GCC 11 gives vectors of 64 bytes too little alignment on the stack that finds uses after return.

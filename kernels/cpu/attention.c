@@ -1,132 +1,16 @@
 /* Fast causal attention, head by head, in scratch that fits the core's cache. Zeros pad sides to whole tiles; columns
- * that no row of a tile sees are skipped. All products are of words: f32 values, or, in bf16 on a processor that
- * multiplies pairs of bf16, two values that follow each other along what is summed. */
+ * that no row of a tile sees are skipped. In bf16, on a processor that multiplies pairs, operands are in pairs along
+ * what is summed (tiles.h). */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/tiles.h"
 
-/* A tile's rows, its columns, and those that it takes where no more are seen; rows per block, after which backward adds
+/* A tile's rows; columns are whole COLUMNS, or HALF where no more are seen; rows per block, after which backward adds
  * to dk and dv. */
-enum { ROWS = 8, COLUMNS = EL_LANES, HALF = 16, BLOCK = 64 };
-
-typedef float vector __attribute__((vector_size(64), may_alias)); /* of HALF columns */
-
-/* c[ROWS, columns] = factor (c (0 without acc) + a[ROWS, depth] b[depth, columns]), depth in words; a word of a is at
- * row * a_row + column * a_column. `columns`: a multiple of HALF. */
-struct product {
-    const float *a, *b;
-    int64_t a_row, a_column, b_row, depth, columns;
-    int acc;
-    float factor, *c;
-    int64_t c_row;
-};
-
-/* HALF or 2 HALF columns from j on, `rows` rows at a time; rows and vectors are constants that fill registers. */
-#define TILE(ADD)                                                                                                      \
-    for (int i = 0; i < ROWS; i += rows) {                                                                             \
-        const float *from = o->a + i * o->a_row;                                                                       \
-        float *to = o->c + i * o->c_row + j;                                                                           \
-        vector sum[ROWS][2];                                                                                           \
-        for (int r = 0; r < rows; r++)                                                                                 \
-            for (int l = 0; l < vectors; l++)                                                                          \
-                sum[r][l] = o->acc ? ((const vector *)(to + r * o->c_row))[l] : (vector){0};                           \
-        for (int64_t k = 0; k < o->depth; k++) {                                                                       \
-            const vector *row = (const vector *)(o->b + k * o->b_row + j);                                             \
-            for (int r = 0; r < rows; r++)                                                                             \
-                for (int l = 0; l < vectors; l++) ADD(sum[r][l], from[r * o->a_row + k * o->a_column], row[l]);        \
-        }                                                                                                              \
-        for (int r = 0; r < rows; r++)                                                                                 \
-            for (int l = 0; l < vectors; l++) ((vector *)(to + r * o->c_row))[l] = sum[r][l] * o->factor;              \
-    }
-
-#define ADD_VALUES(sum, word, words) ((sum) += (word) * (words))
-
-static inline __attribute__((always_inline)) void tile(const struct product *o, int64_t j, const int rows,
-                                                       const int vectors)
-{
-    TILE(ADD_VALUES)
-}
-
-#if defined __x86_64__ && defined __GNUC__
-#include <immintrin.h>
-
-#define PAIRS "avx512f,avx512bw,avx512bf16"
-#define ADD_PAIRS(sum, word, words)                                                                                    \
-    ((sum) = (vector)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_ps(word), (__m512bh)(words)))
-
-__attribute__((target(PAIRS))) static inline __attribute__((always_inline)) void
-tile_of_pairs(const struct product *o, int64_t j, const int rows, const int vectors)
-{
-    TILE(ADD_PAIRS)
-}
-
-__attribute__((target(PAIRS))) static void multiply_pairs(const struct product *o)
-{
-    int64_t j = 0;
-    for (; j + 2 * HALF <= o->columns; j += 2 * HALF) tile_of_pairs(o, j, ROWS, 2);
-    if (j < o->columns) tile_of_pairs(o, j, ROWS, 1);
-}
-
-__attribute__((target("avx512f"))) static void multiply_wide(const struct product *o)
-{
-    int64_t j = 0;
-    for (; j + 2 * HALF <= o->columns; j += 2 * HALF) tile(o, j, ROWS, 2);
-    if (j < o->columns) tile(o, j, ROWS, 1);
-}
-
-/* Pairs of two rows' values, in bf16; n is a multiple of HALF. */
-__attribute__((target(PAIRS))) static void pair_rows(const float *upper, const float *lower, int64_t n, float *pairs)
-{
-    const __m512i alternate = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
-                                               6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    for (int64_t j = 0; j < n; j += HALF) {
-        const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(lower + j), _mm512_loadu_ps(upper + j));
-        _mm512_storeu_si512(pairs + j, _mm512_permutexvar_epi16(alternate, both));
-    }
-}
-
-static bool has_wide(void)
-{
-    return __builtin_cpu_supports("avx512f");
-}
-
-static bool has_pairs(void)
-{
-    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw");
-}
-#else
-static void multiply_pairs(const struct product *o)
-{
-    (void)o;
-}
-
-static void multiply_wide(const struct product *o)
-{
-    (void)o;
-}
-
-static void pair_rows(const float *upper, const float *lower, int64_t n, float *pairs)
-{
-    (void)upper, (void)lower, (void)n, (void)pairs;
-}
-
-static bool has_wide(void)
-{
-    return false;
-}
-
-static bool has_pairs(void)
-{
-    return false;
-}
-#endif
-
-EL_VECTOR static void multiply_narrow(const struct product *o)
-{
-    for (int64_t j = 0; j < o->columns; j += HALF) tile(o, j, ROWS / 2, 1);
-}
+enum { ROWS = EL_TILE_ROWS, COLUMNS = EL_LANES, HALF = EL_TILE_COLUMNS, BLOCK = 64 };
 
 static int64_t whole(int64_t n)
 {
@@ -142,8 +26,8 @@ struct head {
     float root;                      /* 1 / sqrt(s) */
     float *q, *k, *v, *dy, *dk, *dv; /* [T, S] */
     float *keys, *values;            /* [S, T]: k and v transposed */
-    float *p, *ds; /* [BLOCK, T]: shares, and the gradients of the scores; with pairs see rows_of and in_pairs */
-    float *out;    /* [ROWS, S] */
+    float *p, *ds;                   /* [BLOCK, T]: shares, and the gradients of the scores; with pairs see rows_of */
+    float *out;                      /* [ROWS, S] */
 };
 
 static int64_t lay_out(struct head *head, int backward, int64_t t, int64_t s, float *next)
@@ -180,7 +64,7 @@ static struct head make_head(const struct el_kernel_args *args, int backward, si
                         .T = whole(args->d[1]),
                         .S = whole(args->d[3]),
                         .width = width,
-                        .pairs = width == sizeof(uint16_t) && has_pairs(),
+                        .pairs = width == sizeof(uint16_t) && el_tiles_have_pairs(),
                         .root = 1 / sqrtf((float)args->d[3])};
     lay_out(&head, backward, head.T, head.S, args->workspace);
     return head;
@@ -202,15 +86,10 @@ static int64_t words(const struct head *head, int64_t n)
     return head->pairs ? (n + 1) / 2 : n;
 }
 
-static void multiply(const struct head *head, struct product o)
+static void multiply(const struct head *head, struct el_tiles o)
 {
     o.depth = words(head, o.depth);
-    if (head->pairs)
-        multiply_pairs(&o);
-    else if (has_wide())
-        multiply_wide(&o);
-    else
-        multiply_narrow(&o);
+    el_tiles_multiply(&o, head->pairs);
 }
 
 static void bring(const struct head *head, const void *x, int64_t stride, float *y)
@@ -280,7 +159,7 @@ static const float *across(const struct head *head, float *rows, int64_t columns
 static void keep_down(const struct head *head, const float *rows, int64_t i, int64_t columns, float *strip)
 {
     for (int64_t r = 0; head->pairs && r < ROWS; r += 2)
-        pair_rows(rows + r * head->T, rows + (r + 1) * head->T, columns, strip + (i + r) / 2 * head->T);
+        el_tiles_pair(rows + r * head->T, rows + (r + 1) * head->T, columns, strip + (i + r) / 2 * head->T);
 }
 
 /* The columns that some of the rows i and on see, in halves of tiles. */
@@ -292,31 +171,31 @@ static int64_t seen(int64_t i)
 /* Rows i and on of a times the transposed plane b, into `to`. */
 static void multiply_rows(const struct head *head, const float *a, const float *b, int64_t i, float factor, float *to)
 {
-    multiply(head, (struct product){.a = a + i * words(head, head->S),
-                                    .a_row = words(head, head->S),
-                                    .a_column = 1,
-                                    .b = b,
-                                    .b_row = head->T,
-                                    .depth = head->s,
-                                    .columns = seen(i),
-                                    .factor = factor,
-                                    .c = to,
-                                    .c_row = head->T});
+    multiply(head, (struct el_tiles){.a = a + i * words(head, head->S),
+                                     .a_row = words(head, head->S),
+                                     .a_column = 1,
+                                     .b = b,
+                                     .b_row = head->T,
+                                     .depth = head->s,
+                                     .columns = seen(i),
+                                     .factor = factor,
+                                     .c = to,
+                                     .c_row = head->T});
 }
 
 /* out = rows i and on of p or ds times a plane. */
 static void multiply_plane(const struct head *head, float *rows, int64_t i, float *plane)
 {
-    multiply(head, (struct product){.a = across(head, rows, seen(i)),
-                                    .a_row = words(head, head->T),
-                                    .a_column = 1,
-                                    .b = down(head, plane),
-                                    .b_row = head->S,
-                                    .depth = i + ROWS,
-                                    .columns = head->S,
-                                    .factor = 1,
-                                    .c = head->out,
-                                    .c_row = head->S});
+    multiply(head, (struct el_tiles){.a = across(head, rows, seen(i)),
+                                     .a_row = words(head, head->T),
+                                     .a_column = 1,
+                                     .b = down(head, plane),
+                                     .b_row = head->S,
+                                     .depth = i + ROWS,
+                                     .columns = head->S,
+                                     .factor = 1,
+                                     .c = head->out,
+                                     .c_row = head->S});
 }
 
 /* The scores of rows i and on, into `to`; invisible columns become -inf. Returns the number of columns done. */
@@ -394,17 +273,17 @@ static void add_block(const struct head *head, const float *strip, float *plane,
 {
     for (int64_t j = 0; j < end; j += ROWS) {
         const int64_t from = j > i0 ? j : i0;
-        multiply(head, (struct product){.a = strip + words(head, from - i0) * head->T + j,
-                                        .a_row = 1,
-                                        .a_column = head->T,
-                                        .b = down(head, plane) + words(head, from) * head->S,
-                                        .b_row = head->S,
-                                        .depth = end - from,
-                                        .columns = head->S,
-                                        .acc = j < i0,
-                                        .factor = 1,
-                                        .c = to + j * head->S,
-                                        .c_row = head->S});
+        multiply(head, (struct el_tiles){.a = strip + words(head, from - i0) * head->T + j,
+                                         .a_row = 1,
+                                         .a_column = head->T,
+                                         .b = down(head, plane) + words(head, from) * head->S,
+                                         .b_row = head->S,
+                                         .depth = end - from,
+                                         .columns = head->S,
+                                         .acc = j < i0,
+                                         .factor = 1,
+                                         .c = to + j * head->S,
+                                         .c_row = head->S});
     }
 }
 
