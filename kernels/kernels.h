@@ -103,10 +103,10 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* adds the gradients, for each sample, of aux * e * sum over experts of (choices / t) * (mean softmax), and of */ \
     /* z * mean (log sum exp)^2 */                                                                                     \
     X(EL_OP_ROUTE_BACKWARD, route_backward)                                                                            \
-    /* chosen[b,t,k] i32 -> place[b,t,k] i32, counts[m,b,e/m] i32, log[2,e] i32 or NULL   d: b t e k m r capacity */   \
+    /* chosen[b,t,k] i32 -> place[b,t,k] i32, counts[m,b,e/m] i32, log[2,e] i32 or NULL, again[m,b,e/m] i32 or NULL    \
+     * d: b t e k m r capacity */                                                                                      \
     /* place: the row; -1: dropped, as a sample's first `capacity` choices of an expert stay (0: all). log: choices    \
-     * and  */                                                                                                         \
-    /* rows are added */                                                                                               \
+     * and rows are added. again: the counts once more, in the place of those that other ranks may send */             \
     X(EL_OP_ROUTE_PLACE, route_place)                                                                                  \
     /* x[n,w], place[n,k] i32 -> rows[r,w]                  d: n w k r   (rows that have no place stay as they are) */ \
     X(EL_OP_ROWS_TAKE, rows_take)                                                                                      \

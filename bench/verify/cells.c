@@ -7,7 +7,8 @@
 #include "runtime/base/rng.h"
 #include "runtime/state/buffers.h"
 
-/* 22 samples give unequal shares on three and four devices; 24 give equal micro-batches. */
+/* 22 samples give unequal shares on three and four devices; 24 give equal micro-batches, also of ranks that exchange
+ * tokens. */
 enum { BATCH = 22, BATCH_OF_MICRO = 24, STEPS = 30, STEPS_OF_PAIRS = 6, WORDS_MAX = 80 };
 
 const char *el_verify_kind(int kind)
@@ -84,7 +85,8 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     o.procs = procs;
     o.launcher = options->launcher;
     const bool stages = el_mode_cuts(cell->mode->name) || strstr(cell->variant, "pp=");
-    o.batches[0] = stages && el_mode_option_of(cell->mode->name, "micro") ? BATCH_OF_MICRO : BATCH;
+    const bool equal = cell->mode->axes & 1U << EL_AXIS_EXPERT;
+    o.batches[0] = equal || (stages && el_mode_option_of(cell->mode->name, "micro")) ? BATCH_OF_MICRO : BATCH;
     o.bucket_mib = 4 / 1024.0; /* several buckets */
     o.first_bucket_mib = 1 / 1024.0;
     o.train.dtype = cell->kind == EL_VERIFY_F32 ? EL_F32 : EL_F64;

@@ -177,7 +177,7 @@ struct places {
 /* A warp per sample and expert goes through the sample's choices, the first ones first: place is a number within both.
  */
 __global__ void route_number_kernel(struct places of, const int32_t *__restrict__ chosen, int32_t *__restrict__ place,
-                                    int32_t *__restrict__ counts, int32_t *log)
+                                    int32_t *__restrict__ counts, int32_t *log, int32_t *again)
 {
     const int lane = own_lane();
     EL_CUDA_EACH_WARP(item, of.b * of.e)
@@ -195,7 +195,9 @@ __global__ void route_number_kernel(struct places of, const int32_t *__restrict_
             }
         if (lane > 0) continue;
         const int kept = n < of.most ? n : static_cast<int>(of.most);
-        counts[(expert / of.own * of.b + sample) * of.own + expert % of.own] = kept;
+        const int64_t of_both = (expert / of.own * of.b + sample) * of.own + expert % of.own;
+        counts[of_both] = kept;
+        if (again) again[of_both] = kept;
         if (log) atomicAdd(&log[expert], n), atomicAdd(&log[of.e + expert], kept);
     }
 }
@@ -240,7 +242,7 @@ template <typename> static enum el_status route_place(const struct el_kernel_arg
     const int32_t *chosen = operand<const int32_t>(args, 0);
     int32_t *place = operand<int32_t>(args, 1), *counts = operand<int32_t>(args, 2);
     EL_TRY(launch_warps(args, "route_place's numbers", d[0] * d[2], route_number_kernel, of, chosen, place, counts,
-                        operand<int32_t>(args, 3)));
+                        operand<int32_t>(args, 3), operand<int32_t>(args, 4)));
     return launch_blocks(args, "route_place", el_cuda_blocks(of.b * el_cuda_ceil_div(of.t * of.k, CHOICES), 1),
                          route_rows_kernel, of, chosen, static_cast<const int32_t *>(counts), place);
 }

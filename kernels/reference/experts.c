@@ -153,6 +153,7 @@ enum el_status NAME(route_place)(const struct el_kernel_args *args)
             if (log) log[j]++;
             if (log) log[e + j] += place[at] >= 0;
         }
+    if (args->p[4]) memcpy(args->p[4], counts, (size_t)(b * e) * sizeof *counts);
     sort_places(args, counts, place);
     return EL_OK;
 }

@@ -105,6 +105,7 @@ static void route_forward(struct el_pass *pass, const struct el_node *node)
     struct el_kernel_op op = {
         .op = EL_OP_ROUTE_PLACE,
         .views = {el_pass_kept(pass, node), el_pass_output(pass, node, 1), counts, el_pass_routed(pass)}};
+    if (ranks > 1) op.views[4] = after(pass, node, counts); /* what a muted communicator leaves there are counts */
     choose(pass, node);
     route_sizes(pass, node, op.args.d);
     op.args.d[4] = ranks;

@@ -74,3 +74,16 @@ EOF
     "$EVENLOAD" run --mode ep --model moe --layers 2 --devices sim:16384 --mesh ep=8 --batch 16384 --data dummy --routing zipf:1.2 --dry-run >far.txt
     grep -q "sim:16383" far.txt
 }
+
+# Then counts of other ranks do not come: a rank's own stand for them.
+@test "experts: steps without communication, of micro-steps too" {
+    local devices
+    for devices in 2 cuda:2; do
+        rm -rf out
+        [[ $devices == 2 ]] || EVENLOAD=${EVENLOAD_BUILD:-$PWD/build}/cards/evenload
+        [[ $devices == 2 || -x $EVENLOAD ]] || continue
+        FAKE_CARDS=2 "$EVENLOAD" run --mode ep --devices "$devices" --model moe --layers 2 --embed 8 --seq 8 --heads 2 --vocab 16 --expert-hidden 8 \
+            --experts 4 --data dummy --batch 16 --accumulate 4 --steps 3 --warmup 1 --min-time 0.1 --control pairs=1 --launcher own --quiet --out out >/dev/null || show
+        [[ $(json out/results.json '[t["status"] for t in d["trials"]], d["trials"][0]["config"]["control_pairs"]') == "(['ok'], 1)" ]] || show
+    done
+}

@@ -73,7 +73,7 @@ struct test_case {
     CASE(ROUTE_FORWARD, (b, t, e, k), 0), CASE_AT(3, ROUTE_FORWARD, (b, t, e, k, 2, 3, 2), 0),                         \
         CASE_AT(3, ROUTE_FORWARD, (b, t, e, k, 2, 3), 1), CASE(ROUTE_BACKWARD, (b, t, e, k), 0, 0),                    \
         CASE(ROUTE_BACKWARD, (b, t, e, k), 0.3, 0.2)
-#define PLACE(...)       CASE(ROUTE_PLACE, (__VA_ARGS__), 0), CASE_WITHOUT(1 << 3, ROUTE_PLACE, (__VA_ARGS__), 0)
+#define PLACE(...)       CASE(ROUTE_PLACE, (__VA_ARGS__), 0), CASE_WITHOUT(1 << 3 | 1 << 4, ROUTE_PLACE, (__VA_ARGS__), 0)
 #define EXPERT_ROWS(...) CASE(ROWS_TAKE, (__VA_ARGS__), 0), BOTH(ROWS_GIVE, (__VA_ARGS__))
 #define GROUPED(r, ...)                                                                                                \
     CASE(GROUPED_FORWARD, (r, __VA_ARGS__), 0, r), CASE(GROUPED_BACKWARD_DATA, (r, __VA_ARGS__), 0, r),                \

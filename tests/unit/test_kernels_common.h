@@ -181,7 +181,8 @@ static inline int expert_operands(enum el_op_kind op, const int64_t *d, struct o
     case EL_OP_ROUTE_BACKWARD:
         OPERANDS({IN, choices}, {IN_STEP, logits}, {KEPT, choices}, {KEPT_ID, choices}, {OUT, logits});
     case EL_OP_ROUTE_PLACE:
-        OPERANDS({KEPT_ID, choices}, {OUT_ID, choices}, {OUT_ID, d[0] * d[2]}, {OUT_ID, 2 * d[2]});
+        OPERANDS({KEPT_ID, choices}, {OUT_ID, choices}, {OUT_ID, d[0] * d[2]}, {OUT_ID, 2 * d[2]},
+                 {OUT_ID, d[0] * d[2]});
     case EL_OP_ROWS_TAKE:
         OPERANDS({IN, nw}, {IN_ROW, d[0] * d[2]}, {INOUT, rw});
     case EL_OP_ROWS_GIVE:

@@ -116,11 +116,12 @@ static void test_places(void **state)
 /* Two parts of four rows each, of two experts; rows 1 to 3 and 7 are gaps. The capacity is each sample's own. */
 static void test_places_in_parts(void **state)
 {
-    int32_t chosen[] = {2, 0, 2, 3}, place[4], counts[8];
-    struct el_kernel_args args = {.p = {chosen, place, counts}, .d = {2, 1, 4, 2, 2, 8, 1}};
+    int32_t chosen[] = {2, 0, 2, 3}, place[4], counts[8], again[8];
+    struct el_kernel_args args = {.p = {chosen, place, counts, NULL, again}, .d = {2, 1, 4, 2, 2, 8, 1}};
     run_f64(EL_OP_ROUTE_PLACE, &args);
     assert_ints(place, INTS(4, 0, 5, 6), 4);
     assert_ints(counts, INTS(1, 0, 0, 0, 1, 0, 1, 1), 8);
+    assert_ints(again, INTS(1, 0, 0, 0, 1, 0, 1, 1), 8);
 }
 
 static void test_rows(void **state)
