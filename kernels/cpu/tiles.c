@@ -84,15 +84,11 @@ bool el_tiles_have_pairs(void)
 #else
 #define multiply_pairs multiply_narrow
 #define multiply_wide  multiply_narrow
+#define has_wide()     false
 
 void el_tiles_pair(const float *upper, const float *lower, int64_t n, float *pairs)
 {
     (void)upper, (void)lower, (void)n, (void)pairs;
-}
-
-static bool has_wide(void)
-{
-    return false;
 }
 
 bool el_tiles_have_pairs(void)
