@@ -8,7 +8,6 @@
 #include "runtime/state/buffers.h"
 
 /* 22 samples give unequal shares on three and four devices; 24 equal micro-batches, and equal shares of tokens. */
- */
 enum { BATCH = 22, BATCH_OF_MICRO = 24, STEPS = 30, STEPS_OF_PAIRS = 6, WORDS_MAX = 80 };
 
 const char *el_verify_kind(int kind)
