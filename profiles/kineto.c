@@ -200,8 +200,9 @@ static enum el_status note_step(struct reader *reader, struct el_scan_text name,
     static const char word[] = "ProfilerStep#";
     struct el_kineto_trace *trace = reader->trace;
     struct el_kineto_step step = {.span = span};
+    if (!el_scan_begins(name, word)) return EL_OK;
     struct el_scan_text number = {name.at + sizeof word - 1, name.n - (sizeof word - 1)};
-    if (!el_scan_begins(name, word) || !el_scan_whole(number, &step.number)) return EL_OK;
+    if (!el_scan_whole(number, &step.number)) return EL_OK;
     if (span.end_ns > reader->steps_end_ns) reader->steps_end_ns = span.end_ns;
     if (!EL_GROW(trace->steps, trace->steps_room, trace->n_steps + 1)) return fail_memory(reader);
     trace->steps[trace->n_steps++] = step;

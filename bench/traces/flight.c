@@ -311,7 +311,8 @@ const struct el_flight_rank *el_flight_rank_at(const struct el_flight *flight, i
 const struct el_flight_call *el_flight_next_waiting(const struct el_flight_rank *rank,
                                                     const struct el_flight_call *after)
 {
-    for (const struct el_flight_call *call = after ? after + 1 : rank->calls; call < rank->calls + rank->n; call++) {
+    for (size_t i = after ? (size_t)(after - rank->calls) + 1 : 0; i < (size_t)rank->n; i++) {
+        const struct el_flight_call *call = &rank->calls[i];
         bool again = after && call->group == after->group && (call->from < 0) == (after->from < 0);
         if (!call->ended && !again) return call;
     }

@@ -121,7 +121,7 @@ enum el_status el_bootstrap_gather(struct el_bootstrap *bootstrap, const char *t
     enum el_status status = EL_OK;
     if (bootstrap->size > 1)
         status = bootstrap->ops->gather(bootstrap, text, texts);
-    else if (!(texts[0] = strdup(text))) /* NOLINT(clang-analyzer-core.NullDereference): a group of one has rank 0 */
+    else if (!(texts[0] = strdup(text)))
         status = el_fail(EL_ERR_HOST_MEMORY, "gather: no memory");
     if (status != EL_OK) {
         free_texts(texts, bootstrap->size);
@@ -151,7 +151,7 @@ static void find_first_failure(char *const *texts, int size, struct el_error *er
 {
     memset(error, 0, sizeof *error);
     for (int i = 0; i < size; i++) {
-        if (!texts[i][0]) continue; /* NOLINT(clang-analyzer-core.NullDereference): called on rank 0 alone */
+        if (!texts[i][0]) continue;
         error->status = EL_ERR_PEER;
         snprintf(error->text, sizeof error->text, "rank %d: %s", i, texts[i]);
         return;

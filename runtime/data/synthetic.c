@@ -143,7 +143,6 @@ static bool holds(const char *path, const char *bytes, size_t length)
     FILE *file;
     if (el_file_stream("", path, INT64_MAX, &file) != EL_OK) return false;
     char *found = malloc(length + 1);
-    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): what is composed has bytes */
     bool same = found && fread(found, 1, length + 1, file) == length && memcmp(found, bytes, length) == 0;
     free(found);
     fclose(file);

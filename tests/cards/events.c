@@ -131,6 +131,7 @@ cudaError_t cudaEventElapsedTime(float *ms_p, cudaEvent_t from, cudaEvent_t to)
     struct cards_mark *first = mark_of(from), *second = mark_of(to);
     int code = first && second ? cudaSuccess : cudaErrorInvalidResourceHandle;
     if (code == cudaSuccess && (!atomic_load(&first->done) || !atomic_load(&second->done))) code = cudaErrorNotReady;
-    if (code == cudaSuccess) *ms_p = (float)((double)((second->at_ns - first->at_ns) / 512 * 512) * 1e-6);
+    const int64_t ns = code == cudaSuccess ? second->at_ns - first->at_ns : 0;
+    if (code == cudaSuccess) *ms_p = (float)((double)(ns - ns % 512) * 1e-6);
     return cards_error(code);
 }

@@ -8,7 +8,7 @@ SMALL=(--model mlp --features 64 --hidden '64,64,64,64' --data dummy --batch 16 
 
 setup() {
     [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
-    cd "$BATS_TEST_TMPDIR"
+    cd "$BATS_TEST_TMPDIR" || return 1
     export FAKE_CARDS=4
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # clang-tidy over all C code, with the checks of .clang-tidy; and over an injected mistake, which it must find.
-# Its static analyzer takes over nine tenths of the time, and the tests' own code hardly changes: both only with --long.
+# The tests' own code, which hardly changes, only with --long. Not its static analyzer: of 50 findings none was a mistake, in 20 minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -22,35 +22,23 @@ LONG=${EVENLOAD_LONG-0}
 sources() {
     local folders=(bench kernels profiles runtime)
     [[ $LONG != 1 ]] || folders+=(tests)
-    find "${folders[@]}" -name '*.c' -not -path 'tests/injected/*' | sort
+    find "${folders[@]}" -name '*.c' -not -path 'tests/injected/*' -not -path 'tests/gpu/l[ai]*.c' | sort
 }
 
-# check_quickly NAME FILE...: many files a process, without the analyzer.
-check_quickly() {
+# check NAME FILE...: many files a process. Fake cards are compiled against headers of their own.
+check() {
     local log=$FOLDER/$1.txt
-    "$program" --quiet --checks=-clang-analyzer-* "${@:2}" -- "${FLAGS[@]}" >"$log" 2>&1 || grep -qE '(error|warning):' "$log" || say_crash "$log"
-}
-say_crash() { echo "error: $program ended without a finding" >>"$1"; }
-
-# One process a file: the analyzer of version 14 takes a second file's va_list for unset. Two files define what analyzer.h redefines.
-# A file on which the analyzer itself crashes is looked at without it.
-check_with_analyzer() {
-    local name=${1//\//-} include=(-include tests/lint/analyzer.h)
-    case $1 in runtime/base/status.c | runtime/comm/bootstrap.c) include=() ;; esac
-    { "$program" --quiet "$1" -- "${include[@]}" "${FLAGS[@]}" >"$FOLDER/$name.txt" 2>&1; } 2>/dev/null && return 0
-    if grep -q 'Stack dump' "$FOLDER/$name.txt"; then check_quickly "$name" "$1"; fi
+    "$program" --quiet "${@:2}" -- -Itests/gpu/emulator/include "${FLAGS[@]}" >"$log" 2>&1 || grep -qE '(error|warning):' "$log" ||
+        echo "error: $program ended without a finding" >>"$log"
 }
 
 # Reads files, one a line; as many processes at a time as there are cores.
 check_files() {
-    local cores files=() at=0 size=1
+    local cores files=() at=0 size
     cores=$(nproc)
     mapfile -t files
-    [[ $LONG == 1 ]] || size=$(((${#files[@]} + cores - 1) / cores))
-    for ((; at < ${#files[@]}; at += size)); do
-        (($(jobs -rp | wc -l) < cores)) || wait -n || true
-        if [[ $LONG == 1 ]]; then check_with_analyzer "${files[at]}" & else check_quickly "$at" "${files[@]:at:size}" & fi
-    done
+    size=$(((${#files[@]} + cores - 1) / cores))
+    for ((; at < ${#files[@]}; at += size)); do check "$at" "${files[@]:at:size}" & done
     wait
 }
 
@@ -66,7 +54,7 @@ left_out() {
 }
 
 echo 1..2
-[[ $LONG == 1 ]] || echo "# long: clang-tidy's static analyzer, and the tests' own code"
+[[ $LONG == 1 ]] || echo "# long: clang-tidy of the tests' own code"
 failed=0
 sources | check_files
 found=$(findings)
@@ -79,15 +67,13 @@ else
 fi
 left_out | sed 's/^/# left out, its headers are not installed: /'
 
-# A null pointer that is read (the analyzer), or a branch that stands twice.
-mistake=(core.NullDereference 'return *p;')
-[[ $LONG == 1 ]] || mistake=(bugprone-branch-clone 'if (*p) return 1; else return 1;')
-printf 'int el_injected(int *p);\nint el_injected(int *p)\n{\n    if (p) return 1;\n    %s\n}\n' "${mistake[1]}" >"$FOLDER/injected.c"
+# A branch that stands twice.
+printf 'int el_injected(int *p);\nint el_injected(int *p)\n{\n    if (*p) return 1; else return 1;\n}\n' >"$FOLDER/injected.c"
 check_files <<<"$FOLDER/injected.c"
-if [[ $(findings) == *injected.c*"${mistake[0]}"* ]]; then
-    echo "ok 2 - an injected mistake is found (${mistake[0]})"
+if [[ $(findings) == *injected.c*bugprone-branch-clone* ]]; then
+    echo "ok 2 - an injected mistake is found"
 else
-    echo "not ok 2 - an injected mistake was not found (${mistake[0]})"
+    echo "not ok 2 - an injected mistake was not found"
     failed=1
 fi
 exit "$failed"

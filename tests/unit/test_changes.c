@@ -152,7 +152,7 @@ static void a_creep_is_no_staircase(void **state)
     check_creep(&c.pieces[c.n_pieces - 1], 0, 0, 100, exp(0.0003 * 99), 0.01);
     el_changes_free(&c);
     /* Three steps one way, between long levels, are steps. */
-    for (size_t i = 0; i < 100; i++) values[i] = 20 * scatter(i) * exp(0.08 * (double)(i / 25));
+    for (size_t i = 0; i < 100; i++) values[i] = 20 * scatter(i) * exp(0.08 * floor((double)i / 25));
     c = changes_of(values, 100);
     assert_int_equal(c.n_changes, 3);
     for (size_t i = 0; i < 3; i++) assert_int_equal(c.changes[i].at, 25 * (i + 1));

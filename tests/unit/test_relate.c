@@ -134,7 +134,7 @@ static void test_steps_and_messages(void **state)
             event(&text, "kernel", "ncclKernel_AllGather_RING_LL", 9950, 10, "");
         }
         event(&text, "user_annotation", "ProfilerStep#2", 10000 + shift, 100, "");
-        event(&text, "kernel", "ncclKernel_AllGather_RING_LL", 10010 + shift, rank ? 20 : 20, "");
+        event(&text, "kernel", "ncclKernel_AllGather_RING_LL", 10010 + shift, 20, "");
         snprintf(args, sizeof args, message, rank ? "recv" : "send");
         event(&text, "kernel", "ncclDevKernel_SendRecv", (rank ? 10040 : 10060) + shift, rank ? 30 : 10, args);
         snprintf(args, sizeof args, "\"Collective name\": \"allreduce\", \"Process Group Name\": \"own %d\"", rank);

@@ -195,7 +195,7 @@ static void test_failures(void **state)
     assert_true(fabs(el_stats_checkpoint_interval(2, 10000) - (200 * (1 + 0.01 / 3 + 2.0 / 180000) - 2)) < 1e-9);
     assert_true(el_stats_checkpoint_interval(5, 2) == 2);
     const double best = el_stats_checkpoint_interval(1, 3600), most = el_stats_goodput(best, 1, 10, 3600);
-    for (double t = 1; t < 3600; t += 1) assert_true(el_stats_goodput(t, 1, 10, 3600) < most + 1e-5);
+    for (int t = 1; t < 3600; t++) assert_true(el_stats_goodput(t, 1, 10, 3600) < most + 1e-5);
     assert_true(fabs(el_stats_goodput(100, 2, 10, 1e6) - (1 - 2.0 / 102 - 61e-6)) < 2e-6); /* failures are rare */
     assert_true(fabs(simulate_failures(100, 5, 30, 1000) - el_stats_goodput(100, 5, 30, 1000)) < 0.003);
     assert_true(fabs(simulate_failures(100, 5, 30, 60) - el_stats_goodput(100, 5, 30, 60)) < 0.003);

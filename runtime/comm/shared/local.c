@@ -78,7 +78,7 @@ static void close_member(void *state)
 {
     struct local_member *member = state;
     if (!member) return;
-    leave_group(member->group); /* NOLINT(clang-analyzer-unix.Malloc): only the last one that leaves frees it */
+    leave_group(member->group);
     free(member->shared.scratch);
     el_shared_close(&member->shared);
     free(member);
