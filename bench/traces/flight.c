@@ -309,12 +309,11 @@ const struct el_flight_rank *el_flight_rank_at(const struct el_flight *flight, i
 }
 
 const struct el_flight_call *el_flight_next_waiting(const struct el_flight_rank *rank,
-                                                    const struct el_flight_call *after)
+                                                    const struct el_flight_call *last)
 {
-    for (size_t i = after ? (size_t)(after - rank->calls) + 1 : 0; i < (size_t)rank->n; i++) {
+    for (size_t i = last ? (size_t)(last - rank->calls) + 1 : 0; i < (size_t)rank->n; i++) {
         const struct el_flight_call *call = &rank->calls[i];
-        bool again = after && call->group == after->group && (call->from < 0) == (after->from < 0);
-        if (!call->ended && !again) return call;
+        if (!call->ended && (!last || call->group != last->group || (call->from < 0) != (last->from < 0))) return call;
     }
     return NULL;
 }

@@ -73,9 +73,9 @@ const struct el_flight_call *el_flight_find(const struct el_flight_rank *rank, c
 
 /* NULL: it left no dump. */
 const struct el_flight_rank *el_flight_rank_at(const struct el_flight *flight, int64_t rank);
-/* The first of each group, of collectives and of messages, that has not ended; after NULL the first one. */
+/* The first of each group, of collectives and of messages, that has not ended; last NULL the first one. */
 const struct el_flight_call *el_flight_next_waiting(const struct el_flight_rank *rank,
-                                                    const struct el_flight_call *after);
+                                                    const struct el_flight_call *last);
 /* Of these the one that its device has begun, or else that was entered first. NULL: all ended. */
 const struct el_flight_call *el_flight_waits_in(const struct el_flight_rank *rank);
 const struct el_flight_call *el_flight_last(const struct el_flight_rank *rank);
