@@ -188,8 +188,9 @@ static int64_t end_before(const struct member *member, int64_t ns)
 static double common_s(const struct el_intervals *set, struct el_span window)
 {
     const size_t low = el_intervals_after(set, window.begin_ns);
+    if (low == set->n) return 0;
     const struct el_intervals rest = {.spans = set->spans + low, .n = set->n - low}, one = {.spans = &window, .n = 1};
-    return rest.n ? (double)el_intervals_common(&rest, &one) * 1e-9 : 0;
+    return (double)el_intervals_common(&rest, &one) * 1e-9;
 }
 
 /* Where ends are not known: a backward pass that ends after the collective before, and before the arrival, waits for

@@ -213,7 +213,7 @@ static enum el_status add_trace(struct reader *r, struct el_snapshot_device *dev
 /* Returns how many events precede the last failure, or else the first highest moment. */
 static size_t find_moment(const struct reader *r, struct el_snapshot_device *device)
 {
-    const struct event *events = r->events + r->n - device->n_events;
+    const struct event *events = device->n_events ? r->events + r->n - device->n_events : NULL;
     const bool failed = device->failure.asked_bytes > 0;
     int64_t held = device->now_bytes;
     size_t at = device->n_events;

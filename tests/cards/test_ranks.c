@@ -134,7 +134,8 @@ static int open_until_killed(void **comm_p, int n, const struct el_nccl_id *id, 
 {
     (void)comm_p, (void)id, (void)device;
     if (rank == n - 1) raise(SIGKILL);
-    for (;;) pause();
+    while (getppid() >= 0) pause();
+    return 0;
 }
 
 static int be_opened_with_one_that_dies(struct star *star, void *context)
