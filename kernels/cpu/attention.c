@@ -1,6 +1,6 @@
 /* Fast causal attention, head by head, in scratch that fits the core's cache. Zeros pad sides to whole tiles; columns
- * that no row of a tile sees are skipped. In bf16, on a processor that multiplies pairs, operands are in pairs along
- * what is summed (tiles.h). */
+ * that no row of a tile sees are skipped. In bf16, which needs a processor that multiplies pairs, operands are in
+ * pairs along what is summed (tiles.h). */
 #include <math.h>
 #include <string.h>
 
@@ -21,8 +21,7 @@ static int64_t whole(int64_t n)
  * along S in pairs; the second half has the same values in pairs along T. */
 struct head {
     int64_t t, s, T, S;
-    size_t width; /* of an operand's value, in bytes */
-    bool pairs;
+    bool pairs;                      /* operands are bf16 */
     float root;                      /* 1 / sqrt(s) */
     float *q, *k, *v, *dy, *dk, *dv; /* [T, S] */
     float *keys, *values;            /* [S, T]: k and v transposed */
@@ -57,15 +56,10 @@ static enum el_status workspace(const struct el_kernel_args *args, int backward,
     return EL_OK;
 }
 
-static struct head make_head(const struct el_kernel_args *args, int backward, size_t width)
+static struct head make_head(const struct el_kernel_args *args, int backward, bool pairs)
 {
-    struct head head = {.t = args->d[1],
-                        .s = args->d[3],
-                        .T = whole(args->d[1]),
-                        .S = whole(args->d[3]),
-                        .width = width,
-                        .pairs = width == sizeof(uint16_t) && el_tiles_have_pairs(),
-                        .root = 1 / sqrtf((float)args->d[3])};
+    const int64_t t = args->d[1], s = args->d[3];
+    struct head head = {.t = t, .s = s, .T = whole(t), .S = whole(s), .pairs = pairs, .root = 1 / sqrtf((float)s)};
     lay_out(&head, backward, head.T, head.S, args->workspace);
     return head;
 }
@@ -75,9 +69,15 @@ EL_VECTOR static void scale_row(const float *restrict x, int64_t n, float factor
     for (int64_t i = 0; i < n; i++) y[i] = factor * x[i];
 }
 
+/* The bytes of n values of an operand. */
+static size_t bytes(const struct head *head, int64_t n)
+{
+    return (size_t)n * (head->pairs ? sizeof(uint16_t) : sizeof(float));
+}
+
 static void *at(const struct head *head, const void *x, int64_t i)
 {
-    return (char *)x + (size_t)i * head->width;
+    return (char *)x + bytes(head, i);
 }
 
 /* Of n values that are summed. */
@@ -95,12 +95,8 @@ static void multiply(const struct head *head, struct el_tiles o)
 static void bring(const struct head *head, const void *x, int64_t stride, float *y)
 {
     if (head->T > head->t || head->S > head->s) memset(y, 0, (size_t)(head->T * head->S) * sizeof *y);
-    for (int64_t i = 0; i < head->t; i++) {
-        if (head->width == sizeof(float) || head->pairs)
-            memcpy(y + i * words(head, head->S), at(head, x, i * stride), (size_t)head->s * head->width);
-        else
-            el_vector_widen(at(head, x, i * stride), head->s, 1, 0, y + i * head->S);
-    }
+    for (int64_t i = 0; i < head->t; i++)
+        memcpy(y + i * words(head, head->S), at(head, x, i * stride), bytes(head, head->s));
 }
 
 EL_VECTOR static void pair_halves(const uint16_t *restrict upper, const uint16_t *restrict lower, int64_t n,
@@ -125,10 +121,10 @@ static void bring_down(const struct head *head, float *x)
 
 static void give_row(const struct head *head, const float *x, float factor, void *y)
 {
-    if (head->width == sizeof(float))
-        scale_row(x, head->s, factor, y);
-    else
+    if (head->pairs)
         el_vector_narrow(x, head->s, factor, 0, y);
+    else
+        scale_row(x, head->s, factor, y);
 }
 
 static void bring_qkv(const struct head *head, const void *qkv, int64_t width)
@@ -148,11 +144,11 @@ static float *rows_of(const struct head *head, float *strip, int64_t i)
 /* These rows in words for products that sum over columns. */
 static const float *across(const struct head *head, float *rows, int64_t columns)
 {
-    float *words = rows + ROWS * head->T;
+    float *halves = rows + ROWS * head->T;
     if (!head->pairs) return rows;
     for (int64_t r = 0; r < ROWS; r++)
-        el_vector_narrow(rows + r * head->T, columns, 1, 0, (uint16_t *)(words + r * head->T / 2));
-    return words;
+        el_vector_narrow(rows + r * head->T, columns, 1, 0, (uint16_t *)(halves + r * head->T / 2));
+    return halves;
 }
 
 /* These rows, from row i of the block on, in words for products that sum over rows. */
@@ -223,13 +219,13 @@ static void attend(const struct head *head, int64_t i, void *y, int64_t stride, 
         give_row(head, head->out + r * head->S, per_sum[r], at(head, y, (i + r) * stride));
 }
 
-static enum el_status forward(const struct el_kernel_args *args, size_t width)
+static enum el_status forward(const struct el_kernel_args *args, bool pairs)
 {
     const void *qkv = args->p[0];
     void *y = args->p[1];
     float *saved = args->p[2];
     const int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
-    const struct head head = make_head(args, 0, width);
+    const struct head head = make_head(args, 0, pairs);
     for (int64_t n = 0; n < b * h; n++) {
         bring_qkv(&head, at(&head, qkv, n / h * t * 3 * h * s + n % h * s), h * s);
         bring_down(&head, head.v);
@@ -301,13 +297,13 @@ static void head_backward(const struct head *head, const float *saved, void *dqk
     }
 }
 
-static enum el_status backward(const struct el_kernel_args *args, size_t width)
+static enum el_status backward(const struct el_kernel_args *args, bool pairs)
 {
     const void *dy = args->p[0], *qkv = args->p[1];
     const float *saved = args->p[2];
     void *dqkv = args->p[3];
     const int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
-    const struct head head = make_head(args, 1, width);
+    const struct head head = make_head(args, 1, pairs);
     for (int64_t n = 0; n < b * h; n++) {
         const int64_t first = n / h * t * h * s;
         bring_qkv(&head, at(&head, qkv, 3 * first + n % h * s), h * s);
@@ -333,22 +329,22 @@ static enum el_status backward_workspace(const struct el_kernel_args *args, stru
 
 static enum el_status forward_f32(const struct el_kernel_args *args)
 {
-    return forward(args, sizeof(float));
+    return forward(args, false);
 }
 
 static enum el_status forward_bf16(const struct el_kernel_args *args)
 {
-    return forward(args, sizeof(uint16_t));
+    return forward(args, true);
 }
 
 static enum el_status backward_f32(const struct el_kernel_args *args)
 {
-    return backward(args, sizeof(float));
+    return backward(args, false);
 }
 
 static enum el_status backward_bf16(const struct el_kernel_args *args)
 {
-    return backward(args, sizeof(uint16_t));
+    return backward(args, true);
 }
 
 const struct el_kernel el_cpu_attention_forward[2] = {{.run = forward_f32, .workspace = forward_workspace},

@@ -6,6 +6,7 @@
 
 #include "kernels/bf16.h"
 #include "kernels/cpu/conv2d.h"
+#include "kernels/cpu/tiles.h"
 #include "runtime/base/module.h"
 
 static const struct el_kernel loops[EL_OP_COUNT] = {
@@ -54,8 +55,8 @@ const char *el_kernels_cpu_no_bf16(void)
 static const struct el_kernel *find_bf16(enum el_op_kind op)
 {
     const struct el_kernel *row = bf16_loops[op].run ? &bf16_loops[op] : NULL;
-    if (op == EL_OP_ATTENTION_FORWARD) row = &el_cpu_attention_forward[1];
-    if (op == EL_OP_ATTENTION_BACKWARD) row = &el_cpu_attention_backward[1];
+    if (op == EL_OP_ATTENTION_FORWARD && el_tiles_have_pairs()) row = &el_cpu_attention_forward[1];
+    if (op == EL_OP_ATTENTION_BACKWARD && el_tiles_have_pairs()) row = &el_cpu_attention_backward[1];
     if (op == EL_OP_CROSS_ENTROPY) row = &el_cpu_cross_entropy_bf16;
     if (!row && !el_kernels_cpu_no_bf16()) row = el_cpu_dnnl(op, EL_BF16);
     return row ? row : &bf16_rows[op];

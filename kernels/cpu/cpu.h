@@ -62,7 +62,7 @@ enum el_status el_cpu_cast_f16(const struct el_kernel_args *args);
 
 const struct el_kernel *el_cpu_conv1d_backward_weights(void);
 
-/* Rows with scratch: attention in f32, bf16; cross entropy in bf16. */
+/* Rows with scratch: attention in f32, and in bf16 where el_tiles_have_pairs(); cross entropy in bf16. */
 extern const struct el_kernel el_cpu_attention_forward[2], el_cpu_attention_backward[2], el_cpu_cross_entropy_bf16;
 
 /* oneDNN's row; NULL if it has none or is missing. */

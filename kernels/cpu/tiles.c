@@ -28,7 +28,10 @@ typedef float vector __attribute__((vector_size(64), may_alias)); /* of HALF col
 #define ADD_VALUES(sum, word, words) ((sum) += (word) * (words))
 
 static inline __attribute__((always_inline)) void tile(const struct el_tiles *o, int64_t j, const int rows,
-                                                       const int vectors){TILE(ADD_VALUES)}
+                                                       const int vectors)
+{
+    TILE(ADD_VALUES);
+}
 
 EL_VECTOR static void multiply_narrow(const struct el_tiles *o)
 {
@@ -45,7 +48,7 @@ EL_VECTOR static void multiply_narrow(const struct el_tiles *o)
 __attribute__((target(PAIRS))) static inline __attribute__((always_inline)) void
 tile_of_pairs(const struct el_tiles *o, int64_t j, const int rows, const int vectors)
 {
-    TILE(ADD_PAIRS)
+    TILE(ADD_PAIRS);
 }
 
 __attribute__((target(PAIRS))) static void multiply_pairs(const struct el_tiles *o)

@@ -184,7 +184,7 @@ by_cublas() {
     [[ $(of_trial 't["per_device"][0]["memory"]["library_bytes"]') == *context* ]] || show
 }
 
-# ep has no row: mlp has no experts. Five more steps do five times what a row of docs/gpus.md has. The host asks before it waits, so that its waits depend on the moment.
+# Five more steps do five times what a row of docs/gpus.md has (ep has none: mlp has no experts). The host asks before it waits, so that its waits depend on the moment.
 @test "a step's launches, copies and waits are those of the page's table, in every mode, and the host waits eight times at most" {
     need_cards
     local steps mode cards small n=0 of=11 all='.' page=${BATS_TEST_DIRNAME%/tests/cli}/docs/gpus.md
