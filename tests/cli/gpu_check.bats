@@ -139,6 +139,25 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
         timeout 600 "$ROOT/scripts/gpu-check.d/part" "$1"
 }
 
+# Options are read in their order, so that an older part's, which the program no longer has, is named before the last one.
+@test "what the parts ask of the program, it takes" {
+    local one
+    mkdir -p asked
+    cat >asked/evenload <<END
+#!/bin/sh
+cd "$PWD/asked"
+case \$1 in run | compare | imbalance) ;; *) exit 0 ;; esac
+echo "\$*" >>all
+"$EVENLOAD" "\$@" --seed none >/dev/null 2>err
+grep -q 'seed:' err || cat all err >refused
+END
+    chmod +x asked/evenload
+    for one in graph images compare overhead loading modes nccl published; do
+        EVENLOAD_BUILD=$PWD/asked GPU_CHECK_MODELS=mlp GPU_CHECK_MODES="dp ddp" part "$one"
+    done
+    [[ ! -e asked/refused && $(wc -l <asked/all) -ge 15 ]] || { tail -2 asked/refused && false; }
+}
+
 # All modes and both models with --long.
 @test "every mode's losses, by the part that looks at them on cards: two devices share one card; a mode that ends is in the figure" {
     local n=26
